@@ -1,0 +1,1 @@
+"""Analytic machine models: device tables in YAML, rooflines, and the GEMM model of a GPU."""

@@ -1,0 +1,86 @@
+"""Device tables: what a model or a roofline needs to know of a GPU, read from ``devices/NAME.yaml``.
+
+A table says where each number comes from; the constants of the analytic model that are fits and not hardware data stand under
+``fitted``, named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+DEVICES_DIR = Path(__file__).parent / "devices"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU's numbers, in SI units and bytes."""
+
+    name: str
+    title: str
+    sms: int
+    clock_hz: float
+    peak_flops: float
+    hbm_bytes_per_s: float
+    l2_bytes: int
+    shared_per_sm: int
+    shared_per_block: int
+    shared_reserved_per_block: int
+    registers_per_sm: int
+    registers_per_thread: int
+    warps_per_sm: int
+    blocks_per_sm: int
+    schedulers_per_sm: int
+    shared_bytes_per_clock: int
+    # Fitted, not hardware data.
+    tensor_efficiency: float
+    l2_bytes_per_s: float
+    latency_s: float
+    launch_s: float
+    base_registers: int
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if not isinstance(value, str) and value <= 0:
+                raise ValueError(f"device {self.name}: {item.name}: expected > 0, found {value}")
+
+    def floor_s(self, flops: float, moved_bytes: float) -> float:
+        """The roofline's least time in seconds (Williams, Waterman and Patterson, CACM 2009)."""
+        return max(flops / self.peak_flops, moved_bytes / self.hbm_bytes_per_s)
+
+
+def device_names() -> tuple[str, ...]:
+    """The devices with a table."""
+    return tuple(sorted(path.stem for path in DEVICES_DIR.glob("*.yaml")))
+
+
+@cache
+def load_device(name: str) -> Device:
+    """The device of a name, or of a YAML file's path.
+
+    Raises:
+        ValueError: if there is no such table, or it lacks a number, has an unknown one or a value of the wrong type; it says which.
+    """
+    path = Path(name) if name.endswith((".yaml", ".yml")) else DEVICES_DIR / f"{name}.yaml"
+    if not path.is_file():
+        raise ValueError(f"unknown device {name!r}; known: {', '.join(device_names())}")
+    table = yaml.safe_load(path.read_text())
+    if not isinstance(table, dict) or not isinstance(table.get("fitted", {}), dict):
+        raise ValueError(f"{path}: expected a mapping of numbers with a mapping 'fitted'")
+    values = {**{k: v for k, v in table.items() if k not in ("fitted", "sources")}, **table.get("fitted", {})}
+    values["name"] = path.stem if path.parent == DEVICES_DIR else str(path)
+    known = {item.name: item.type for item in fields(Device)}
+    for key, value in values.items():
+        if key not in known:
+            raise ValueError(f"{path}: unknown key {key!r}; known: {', '.join(known)}")
+        expected = {"int": (int,), "float": (int, float), "str": (str,)}[str(known[key])]
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise ValueError(f"{path}: {key}: expected {known[key]}, found {value!r}")
+    missing = [key for key in known if key not in values]
+    if missing:
+        raise ValueError(f"{path}: missing key {missing[0]!r}")
+    return Device(**values)

@@ -1,0 +1,54 @@
+"""The one performance figure searchers see: the estimated log2 speedup over the baseline, derived from a verdict's samples.
+
+With several workloads the ratio is the geometric mean of the per-workload ratios, each capped at its physical floor (a candidate cannot be
+faster than the roofline allows, so neither can its credit).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from kernelwright.env.types import Measurement, Role, Unpaired, Verdict
+
+
+def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
+    """Natural logarithm of reference time / candidate time, capped at the floor.
+
+    Unpaired samples give the ratio of medians. Pairs give the mean over process pairs of the median log ratio in each.
+    """
+    samples = measurement.samples
+    if isinstance(samples, Unpaired):
+        reference = statistics.median(samples.reference_ns)
+        value = math.log(reference / statistics.median(samples.candidate_ns))
+    else:
+        value = statistics.fmean(process_log_ratios(measurement))
+        reference = statistics.median(r for pair in samples for _, r in pair.samples_ns)
+    return value if floor_ns is None else min(value, math.log(reference / floor_ns))
+
+
+def process_log_ratios(measurement: Measurement) -> list[float]:
+    """The median log ratio of each process pair.
+
+    Raises:
+        TypeError: if the samples are unpaired.
+    """
+    if isinstance(measurement.samples, Unpaired):
+        raise TypeError("expected process pairs, found unpaired samples")
+    return [
+        statistics.median(math.log(r / c) for c, r in pair.samples_ns) for pair in measurement.samples
+    ]
+
+
+def measurements_against(verdict: Verdict, role: Role) -> tuple[Measurement, ...]:
+    """The measurements against one reference, one a workload."""
+    return tuple(m for m in verdict.measurements if m.role is role)
+
+
+def log2_speedup(verdict: Verdict, role: Role = Role.BASELINE) -> float | None:
+    """log2 of the geometric mean of the capped ratios; None if the candidate failed or was not compared with ``role``."""
+    chosen = measurements_against(verdict, role)
+    if not chosen:
+        return None
+    floors = dict(verdict.floors_ns)
+    return statistics.fmean(log_ratio(m, floors.get(m.workload)) for m in chosen) / math.log(2)

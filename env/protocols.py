@@ -1,0 +1,87 @@
+"""The seams of the world: what a space and a judge must offer. No base classes; anything of this shape fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.types import Candidate, Evidence, Request, Verdict, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Why a candidate is not in a space: the rule's class code and a sentence with the values."""
+
+    code: str
+    reason: str
+
+
+class Space(Protocol):
+    """The candidates of one language."""
+
+    def check(self, candidate: Candidate) -> tuple[Violation, ...]:
+        """Every rule that the candidate breaks; empty if it is in the space."""
+        ...
+
+    def canonical(self, candidate: Candidate) -> Candidate:
+        """The one candidate that stands for all spellings of the same program."""
+        ...
+
+    def sample(self, rng: np.random.Generator) -> Candidate:
+        """A valid candidate."""
+        ...
+
+    def neighbours(self, candidate: Candidate) -> tuple[Candidate, ...]:
+        """The valid candidates one step away, in a fixed order."""
+        ...
+
+    def mutate(self, candidate: Candidate, rng: np.random.Generator, steps: int = 1) -> Candidate | None:
+        """A valid candidate some steps away, or None if this draw gave none."""
+        ...
+
+    def crossover(
+        self, left: Candidate, right: Candidate, rng: np.random.Generator
+    ) -> Candidate | None:
+        """A valid mixture of two candidates, or None if this draw gave none."""
+        ...
+
+    def features(self, candidate: Candidate) -> NDArray[np.float64]:
+        """Numbers for a model to learn from."""
+        ...
+
+
+class Evaluator(Protocol):
+    """A judge. It does not know where candidates come from.
+
+    ``deterministic`` promises that a verdict is a function of the request and the evaluator's settings, so it may be remembered.
+    """
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether equal requests get equal verdicts."""
+        ...
+
+    @property
+    def evidence(self) -> Evidence:
+        """Where its times come from."""
+        ...
+
+    def evaluate(self, requests: Sequence[Request]) -> Sequence[Verdict]:
+        """One verdict for each request, in order."""
+        ...
+
+    def floor_ns(self, workload: Workload) -> float:
+        """The least time physics allows, in ns (the roofline)."""
+        ...
+
+
+class Oracle(Protocol):
+    """What only scoring may ask: the truth behind the samples. Drivers never see it."""
+
+    def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        """The noise-free time of each candidate in ns; NaN where it fails."""
+        ...

@@ -1,0 +1,212 @@
+"""Constraint expressions: arithmetic over knob names, evaluated for one configuration or for arrays of them.
+
+The language is the part of Python's expression syntax that a reader of a tuning script expects: numbers, names, ``+ - * / // % **``,
+comparisons (chained too), ``and or not``, ``a if c else b``, ``min max abs ceil floor log2``. There is no attribute, no subscript and no
+other call, so an expression from a campaign file cannot reach anything.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.protocols import Violation
+from kernelwright.env.types import Scalar
+
+_BINARY = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.true_divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+    ast.Pow: np.power,
+}
+_COMPARE = {
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+}
+_CALLS = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "abs": np.abs,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "log2": np.log2,
+}
+_TWO_ARGUMENTS = ("min", "max")
+
+
+class ExpressionError(ValueError):
+    """An expression that is not in the language, or names what does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed expression; ``names`` are the variables it reads.
+
+    Raises:
+        ExpressionError: if the text is not in the language; the message says which part.
+    """
+
+    text: str
+    names: frozenset[str] = field(init=False, compare=False, repr=False)
+    _body: ast.expr = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            body = ast.parse(self.text.strip(), mode="eval").body
+        except SyntaxError as error:
+            raise ExpressionError(f"{self.text!r}: not an expression: {error.msg}") from None
+        names: set[str] = set()
+        _verify(body, self.text, names)
+        object.__setattr__(self, "names", frozenset(names))
+        object.__setattr__(self, "_body", body)
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The value for scalars, or the array of values for arrays of equal shape."""
+        return _evaluate(self._body, values)
+
+
+def _verify(node: ast.expr, text: str, names: set[str]) -> None:
+    def no(what: str) -> ExpressionError:
+        return ExpressionError(f"{text!r}: {what} is not part of the constraint language")
+
+    match node:
+        case ast.Constant(value):
+            if not isinstance(value, bool | int | float | str):
+                raise no(f"the constant {value!r}")
+        case ast.Name(name):
+            names.add(name)
+        case ast.BinOp(left, op, right):
+            if type(op) not in _BINARY:
+                raise no(f"the operator {type(op).__name__}")
+            _verify(left, text, names)
+            _verify(right, text, names)
+        case ast.UnaryOp(op, operand):
+            if not isinstance(op, ast.USub | ast.UAdd | ast.Not):
+                raise no(f"the operator {type(op).__name__}")
+            _verify(operand, text, names)
+        case ast.BoolOp(_, parts):
+            for part in parts:
+                _verify(part, text, names)
+        case ast.Compare(left, ops, rights):
+            for op in ops:
+                if type(op) not in _COMPARE:
+                    raise no(f"the comparison {type(op).__name__}")
+            for part in (left, *rights):
+                _verify(part, text, names)
+        case ast.IfExp(test, then, other):
+            for part in (test, then, other):
+                _verify(part, text, names)
+        case ast.Call(ast.Name(name), arguments, []):
+            if name not in _CALLS:
+                raise no(f"the function {name!r}")
+            if len(arguments) != 1 + (name in _TWO_ARGUMENTS):
+                raise ExpressionError(f"{text!r}: {name} takes {1 + (name in _TWO_ARGUMENTS)} argument(s)")
+            for part in arguments:
+                _verify(part, text, names)
+        case _:
+            raise no(type(node).__name__)
+
+
+def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.Name(name):
+            return values[name]
+        case ast.BinOp(left, op, right):
+            return _BINARY[type(op)](_evaluate(left, values), _evaluate(right, values))
+        case ast.UnaryOp(ast.Not(), operand):
+            return np.logical_not(_evaluate(operand, values))
+        case ast.UnaryOp(ast.USub(), operand):
+            return np.negative(_evaluate(operand, values))
+        case ast.UnaryOp(_, operand):
+            return _evaluate(operand, values)
+        case ast.BoolOp(op, parts):
+            join = np.logical_and if isinstance(op, ast.And) else np.logical_or
+            out = _evaluate(parts[0], values)
+            for part in parts[1:]:
+                out = join(out, _evaluate(part, values))
+            return out
+        case ast.Compare(left, ops, rights):
+            sides = [_evaluate(side, values) for side in (left, *rights)]
+            out = None
+            for op, a, b in zip(ops, sides, sides[1:], strict=False):
+                step = _COMPARE[type(op)](a, b)
+                out = step if out is None else np.logical_and(out, step)
+            return out
+        case ast.IfExp(test, then, other):
+            return np.where(_evaluate(test, values), _evaluate(then, values), _evaluate(other, values))
+        case ast.Call(ast.Name(name), arguments):
+            return _CALLS[name](*(_evaluate(part, values) for part in arguments))
+    raise AssertionError(f"unverified node {ast.dump(node)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A rule that every configuration of a space obeys.
+
+    ``text`` is an expression over knobs, ``where`` (names with their own expressions, in order) and ``constants``. ``reason`` is a format
+    string over the same names, shown for a rejected configuration: ``"{regs:.0f} registers a thread, at most {max_regs}"``.
+    """
+
+    code: str
+    text: str
+    reason: str
+    where: tuple[tuple[str, str], ...] = ()
+    constants: tuple[tuple[str, Scalar], ...] = ()
+    _parsed: tuple[Expression, tuple[tuple[str, Expression], ...]] = field(
+        init=False, compare=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        where = tuple((name, Expression(text)) for name, text in self.where)
+        object.__setattr__(self, "_parsed", (Expression(self.text), where))
+
+    def check_names(self, knobs: frozenset[str]) -> None:
+        """Refuse names that are neither knobs nor defined here.
+
+        Raises:
+            ExpressionError: naming the unknown name and the known ones.
+        """
+        known = knobs | {name for name, _ in self.constants}
+        expression, where = self._parsed
+        for name, definition in (*where, ("", expression)):
+            unknown = sorted(definition.names - known)
+            if unknown:
+                raise ExpressionError(
+                    f"{definition.text!r}: unknown name {unknown[0]!r}; known: {', '.join(sorted(known))}"
+                )
+            known = known | {name}
+
+    def _scope(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        scope: dict[str, Any] = {**dict(self.constants), **values}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for name, expression in self._parsed[1]:
+                scope[name] = expression(scope)
+        return scope
+
+    def holds(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Where the rule holds, for columns of knob values of one length."""
+        scope = self._scope(columns)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.asarray(self._parsed[0](scope), dtype=bool)
+        length = len(next(iter(columns.values())))
+        return np.broadcast_to(out, (length,)).copy()
+
+    def explain(self, values: Mapping[str, Scalar]) -> Violation:
+        """The violation that a configuration breaking this rule gets."""
+        scope = self._scope(values)
+        scalars = {name: value.item() if hasattr(value, "item") else value for name, value in scope.items()}
+        return Violation(self.code, self.reason.format(**scalars))

@@ -1,0 +1,502 @@
+"""The records that flow: immutable values whose constructors refuse what cannot be.
+
+A `Problem` is asked about, a `Candidate` proposed (in a `Proposal`), built into an `Artifact`, judged (a `Request` gives a `Verdict`
+with its `Measurement`s) and recorded as a trial (``search.trial``). Every record is a frozen, slotted dataclass of tuples; equal
+values are equal records, and `env.records` writes and reads them as JSON. Times are nanoseconds, ratios are reference / candidate, so
+above 1 the candidate is faster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar: TypeAlias = int | float | str | bool
+KnobPayload: TypeAlias = tuple[tuple[str, Scalar], ...]
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+
+class Status(StrEnum):
+    """What a judge concluded; the status decides which other fields a `Verdict` may have."""
+
+    OK = "ok"
+    WIN = "win"
+    TIE = "tie"
+    LOSS = "loss"
+    WRONG = "wrong"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    BUILD_ERROR = "build_error"
+    REJECTED = "rejected"
+    TOO_FAST = "too_fast"
+    OVER_LIMIT = "over_limit"
+    UNSTABLE = "unstable"
+    BROKEN = "broken"
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether this is the outcome of a confirmation."""
+        return self in CLAIMS
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate was correct and timed."""
+        return self is Status.OK or self in CLAIMS
+
+
+CLAIMS = frozenset({Status.WIN, Status.TIE, Status.LOSS})
+COMPARED = frozenset({Status.OK, Status.WIN, Status.TIE, Status.LOSS, Status.WRONG, Status.UNSTABLE})
+
+
+class Stage(StrEnum):
+    """How much a judge is asked for. Only ``confirm`` makes a claim."""
+
+    SCREEN = "screen"
+    RACE = "race"
+    CONFIRM = "confirm"
+
+
+class Evidence(StrEnum):
+    """Where a time comes from: this machine's clock, a recording, or a model."""
+
+    MEASURED = "measured"
+    RECORDED = "recorded"
+    MODELLED = "modelled"
+
+
+class Language(StrEnum):
+    """What a candidate is written in."""
+
+    KNOBS = "knobs"
+    SCHEDULE = "schedule"
+    TEMPLATE = "template"
+    SOURCE = "source"
+    LIBRARY = "library"
+
+
+class Role(StrEnum):
+    """What a candidate is compared with."""
+
+    BASELINE = "baseline"
+    INCUMBENT = "incumbent"
+    LIBRARY = "library"
+
+
+class Arm(StrEnum):
+    """The two sides of a pair."""
+
+    CANDIDATE = "candidate"
+    REFERENCE = "reference"
+
+
+class CacheState(StrEnum):
+    """Whether operands start in memory or in cache."""
+
+    COLD = "cold"
+    WARM = "warm"
+
+
+def _refuse(condition: bool, message: str) -> None:
+    if condition:
+        raise ValueError(message)
+
+
+def _positive(name: str, values: tuple[float, ...]) -> None:
+    for value in values:
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name}: expected positive finite nanoseconds, found {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One step of a schedule: an environment's action, a mutation and a model's edit are all this."""
+
+    op: str
+    target: str
+    args: tuple[Scalar, ...] = ()
+
+    def __post_init__(self) -> None:
+        _refuse(not self.op, "Directive.op: expected a directive's name, found an empty string")
+
+
+Payload: TypeAlias = KnobPayload | tuple[Directive, ...] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A program of one language; ``key`` is the hash of its canonical form.
+
+    There is no provenance inside, so the same program found twice is one candidate. The payload is a tuple of (name, value) pairs for
+    ``knobs`` (kept sorted by name), a tuple of directives for ``schedule`` and text for the others.
+
+    Raises:
+        ValueError: if the payload does not belong to the language, or a knob is named twice.
+    """
+
+    language: Language
+    payload: Payload
+    key: str = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", Language(self.language))
+        payload = self.payload
+        if self.language is Language.KNOBS:
+            payload = _canonical_knobs(payload)
+            object.__setattr__(self, "payload", payload)
+            body: object = payload
+        elif self.language is Language.SCHEDULE:
+            if not isinstance(payload, tuple) or not all(isinstance(d, Directive) for d in payload):
+                raise ValueError(f"schedule candidate: expected directives, found {payload!r}")
+            body = [[d.op, d.target, list(d.args)] for d in payload if isinstance(d, Directive)]
+        else:
+            if not isinstance(payload, str) or not payload:
+                raise ValueError(f"{self.language} candidate: expected text, found {payload!r}")
+            body = payload
+        text = json.dumps([self.language.value, body], separators=(",", ":"), ensure_ascii=False)
+        digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        object.__setattr__(self, "key", digest)
+
+    @property
+    def knobs(self) -> dict[str, Scalar]:
+        """The knob values by name.
+
+        Raises:
+            TypeError: if the candidate is not a knob candidate.
+        """
+        if self.language is not Language.KNOBS or not isinstance(self.payload, tuple):
+            raise TypeError(f"expected a knobs candidate, found {self.language}")
+        return dict(self.payload)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        if self.language is Language.KNOBS:
+            return " ".join(f"{name}={value}" for name, value in self.knobs.items())
+        return f"{self.language}:{self.key[:12]}"
+
+
+def _canonical_knobs(payload: Payload) -> KnobPayload:
+    pairs: list[tuple[str, Scalar]] = []
+    if not isinstance(payload, tuple) or not payload:
+        raise ValueError(f"knobs candidate: expected (name, value) pairs, found {payload!r}")
+    for item in payload:
+        if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
+            raise ValueError(f"knobs candidate: expected a (name, value) pair, found {item!r}")
+        value = item[1]
+        if not isinstance(value, int | float | str | bool):
+            raise ValueError(f"knobs candidate: {item[0]}: expected a number or text, found {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"knobs candidate: {item[0]}: expected a finite value, found {value!r}")
+        pairs.append((item[0], value))
+    pairs.sort(key=lambda pair: pair[0])
+    for (left, _), (right, _) in zip(pairs, pairs[1:], strict=False):
+        _refuse(left == right, f"knobs candidate: knob {left!r} is named twice")
+    return tuple(pairs)
+
+
+def knob_candidate(values: Mapping[str, Scalar]) -> Candidate:
+    """The knob candidate with these values."""
+    return Candidate(Language.KNOBS, tuple(values.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A named choice among discrete values, in the order in which one step goes up.
+
+    Raises:
+        ValueError: if there is no value, or one stands twice.
+    """
+
+    name: str
+    values: tuple[Scalar, ...]
+    doc: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse(not self.name.isidentifier(), f"Knob.name: expected an identifier, found {self.name!r}")
+        _refuse(not self.values, f"knob {self.name}: expected at least one value")
+        typed = {(type(value), value) for value in self.values}
+        _refuse(len(typed) != len(self.values), f"knob {self.name}: a value stands twice: {self.values}")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One argument of a kernel: its name, shape (extent names or numbers), dtype and role (input, output or scratch)."""
+
+    name: str
+    shape: tuple[str | int, ...]
+    dtype: str
+    role: str
+
+    def __post_init__(self) -> None:
+        _refuse(
+            self.role not in ("input", "output", "scratch"),
+            f"tensor {self.name}: expected role input, output or scratch, found {self.role!r}",
+        )
+        np.dtype(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentRange:
+    """An extent that may take any value from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        _refuse(not 0 < self.low <= self.high, f"expected 0 < low <= high, found {self.low}..{self.high}")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Extents by name: numbers, or ranges that a judge draws from."""
+
+    extents: tuple[tuple[str, int | ExtentRange], ...]
+
+    def __post_init__(self) -> None:
+        for name, extent in self.extents:
+            if isinstance(extent, int):
+                _refuse(extent <= 0, f"extent {name}: expected a positive number, found {extent}")
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        """The extents by name.
+
+        Raises:
+            ValueError: if one of them is a range.
+        """
+        out: dict[str, int] = {}
+        for name, extent in self.extents:
+            if isinstance(extent, ExtentRange):
+                raise ValueError(f"extent {name}: expected a number, found the range {extent}")
+            out[name] = extent
+        return out
+
+    @property
+    def label(self) -> str:
+        """The extents as ``4096x4096x4096``; a range prints as ``1..64``."""
+        return "x".join(
+            str(e) if isinstance(e, int) else f"{e.low}..{e.high}" for _, e in self.extents
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorModel:
+    """How far an output may be from the float64 reference: ‖out − ref‖ / ‖ref‖ ≤ ``bound``, and where the bound comes from."""
+
+    bound: float
+    source: str
+
+    def __post_init__(self) -> None:
+        _refuse(not 0 <= self.bound < 1, f"error bound: expected 0 <= bound < 1, found {self.bound}")
+        _refuse(not self.source, "error model: expected the source of its bound")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is to be computed, and all that a judge needs to know about it.
+
+    ``reference`` maps input arrays to output arrays in float64, ``inputs`` draws input arrays for a workload, ``flops`` and
+    ``moved_bytes`` count a workload's operations and its compulsory memory traffic (for the roofline). ``knobs`` are the values the problem
+    offers to a knob space; a target adds the constraints. ``unscheduled`` and ``default`` are knob values, where they are known.
+    """
+
+    name: str
+    version: int
+    tensors: tuple[TensorSpec, ...]
+    workloads: tuple[Workload, ...]
+    error_model: ErrorModel
+    reference: Callable[[Arrays], Arrays]
+    inputs: Callable[[Workload, np.random.Generator], Arrays]
+    flops: Callable[[Workload], int]
+    moved_bytes: Callable[[Workload], int]
+    spaces: tuple[str, ...]
+    knobs: tuple[Knob, ...] = ()
+    unscheduled: tuple[tuple[str, Scalar], ...] = ()
+
+    def __post_init__(self) -> None:
+        _refuse(self.version < 1, f"problem {self.name}: expected version >= 1, found {self.version}")
+        _refuse(not self.workloads, f"problem {self.name}: expected at least one workload")
+        _refuse("knobs" in self.spaces and not self.knobs, f"problem {self.name}: offers knobs but has none")
+        names = [t.name for t in self.tensors]
+        _refuse(len(set(names)) != len(names), f"problem {self.name}: a tensor is named twice: {names}")
+
+    @property
+    def identity(self) -> str:
+        """``name@version``."""
+        return f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a driver's ``ask`` returns: a candidate, where it came from and what it cost."""
+
+    candidate: Candidate
+    proposer: str
+    parents: tuple[str, ...] = ()
+    prompt_hash: str | None = None
+    tokens: int = 0
+    usd: float = 0.0
+
+    def __post_init__(self) -> None:
+        _refuse(self.tokens < 0, f"Proposal.tokens: expected >= 0, found {self.tokens}")
+        _refuse(not 0 <= self.usd < math.inf, f"Proposal.usd: expected >= 0, found {self.usd}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The other arm of a comparison."""
+
+    role: Role
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a judge is asked: one candidate, one stage, how many samples, and against what.
+
+    ``trial`` is the trial's number (simulated drift depends on it); ``first_repeat`` is the number of the first sample, so that no two
+    stages draw the same one.
+    """
+
+    candidate: Candidate
+    stage: Stage
+    against: tuple[Reference, ...]
+    trial: int = 0
+    process_pairs: int = 1
+    pairs: int = 1
+    first_repeat: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stage", Stage(self.stage))
+        _refuse(self.trial < 0, f"Request.trial: expected >= 0, found {self.trial}")
+        for name in ("process_pairs", "pairs"):
+            value = getattr(self, name)
+            _refuse(value < 1, f"Request.{name}: expected >= 1, found {value}")
+        _refuse(self.first_repeat < 0, f"Request.first_repeat: expected >= 0, found {self.first_repeat}")
+        roles = [r.role for r in self.against]
+        _refuse(not roles, "Request.against: expected at least one reference")
+        _refuse(len(set(roles)) != len(roles), f"Request.against: a role stands twice: {roles}")
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What a build gives: code and library where there are any, the build log, and resource facts (registers, shared memory, …)."""
+
+    entry: str
+    code: str | None = None
+    flags: tuple[str, ...] = ()
+    library: str | None = None
+    log: str = ""
+    facts: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPair:
+    """Samples of one pair of processes: who started first, which arm sat in which slot, and (candidate, reference) times in ns."""
+
+    started_first: Arm
+    roles: tuple[Arm, Arm]
+    samples_ns: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "started_first", Arm(self.started_first))
+        _refuse(set(self.roles) != set(Arm), f"ProcessPair.roles: expected both arms, found {self.roles}")
+        _refuse(not self.samples_ns, "ProcessPair.samples_ns: expected at least one pair of times")
+        for pair in self.samples_ns:
+            _positive("ProcessPair.samples_ns", pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaired:
+    """Samples that were not taken in pairs; ``reference_exact`` says that the reference is a true time, not a sample."""
+
+    candidate_ns: tuple[float, ...]
+    reference_ns: tuple[float, ...]
+    reference_exact: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse(not self.candidate_ns, "Unpaired.candidate_ns: expected at least one time")
+        _refuse(not self.reference_ns, "Unpaired.reference_ns: expected at least one time")
+        _refuse(
+            self.reference_exact and len(self.reference_ns) != 1,
+            f"Unpaired: an exact reference is one time, found {len(self.reference_ns)}",
+        )
+        _positive("Unpaired.candidate_ns", self.candidate_ns)
+        _positive("Unpaired.reference_ns", self.reference_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Raw samples of one (workload, reference). Medians, ratios and intervals are derived, never stored instead."""
+
+    workload: str
+    role: Role
+    reference_key: str
+    samples: tuple[ProcessPair, ...] | Unpaired
+    clock: str
+    cache_state: CacheState
+    evidence: Evidence
+    machine: str
+
+    def __post_init__(self) -> None:
+        for name, kind in (("role", Role), ("cache_state", CacheState), ("evidence", Evidence)):
+            object.__setattr__(self, name, kind(getattr(self, name)))
+        _refuse(self.samples == (), "Measurement.samples: expected at least one process pair")
+        _refuse(not self.clock, "Measurement.clock: expected a clock's name")
+        _refuse(not self.machine, "Measurement.machine: expected a machine's fingerprint")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge found: a status, a class code with its evidence, and samples only if the candidate passed.
+
+    ``max_error`` is the largest ‖out − ref‖ / ‖ref‖, present only if values were compared. ``floors_ns`` are the physical floors of the
+    workloads, in the order of `Measurement`s against the baseline; no candidate is credited below its floor.
+
+    Raises:
+        ValueError: if a failed candidate has measurements, a passed one has none, a failure has no code, or an error has no comparison.
+    """
+
+    status: Status
+    code: str | None = None
+    evidence: str = ""
+    max_error: float | None = None
+    measurements: tuple[Measurement, ...] = ()
+    facts: tuple[tuple[str, float], ...] = ()
+    log: str = ""
+    floors_ns: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", Status(self.status))
+        status = self.status
+        if status.passed:
+            _refuse(not self.measurements, f"verdict {status}: expected measurements, found none")
+            _refuse(self.code is not None, f"verdict {status}: expected no class code, found {self.code!r}")
+            wanted = Role.BASELINE if status.is_claim else None
+            roles = {m.role for m in self.measurements}
+            _refuse(
+                wanted is not None and wanted not in roles,
+                f"verdict {status}: a claim needs a measurement against the baseline",
+            )
+        else:
+            _refuse(bool(self.measurements), f"verdict {status}: a failed candidate has no measurement")
+            _refuse(not self.code, f"verdict {status}: expected a class code")
+        cells = [(m.workload, m.role) for m in self.measurements]
+        _refuse(len(set(cells)) != len(cells), f"verdict: a (workload, reference) stands twice: {cells}")
+        if self.max_error is not None:
+            _refuse(
+                status not in COMPARED,
+                f"verdict {status}: max_error without a comparison of values",
+            )
+            _refuse(
+                not 0 <= self.max_error < math.inf,
+                f"max_error: expected a finite value >= 0, found {self.max_error}",
+            )
+        for name, value in self.floors_ns:
+            _positive(f"floor of {name}", (value,))

@@ -1,0 +1,223 @@
+"""Target ``gpu-model``: the analytic GEMM model as a judge, with optional simulated noise.
+
+The rules of the machine are the three that decide whether a block can be launched: registers a thread, the warp tile against the mma
+instruction (16 x 8), and shared memory a block. A screen is one noisy sample of the candidate against the baseline's true time; a
+confirmation draws ``process_pairs x pairs`` pairs in which both arms are noisy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from kernelwright.env.compiler.machine.device import Device, load_device
+from kernelwright.env.compiler.machine.gpu_gemm import Estimate, estimate_gemm
+from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.types import (
+    Arm,
+    Artifact,
+    CacheState,
+    Candidate,
+    Evidence,
+    Measurement,
+    Problem,
+    ProcessPair,
+    Reference,
+    Request,
+    Scalar,
+    Stage,
+    Status,
+    Unpaired,
+    Verdict,
+    Workload,
+)
+from kernelwright.evaluators.noise import Noise, noisy_pair
+from kernelwright.evaluators.statistics import speedup
+
+
+def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
+    """What a block must satisfy to be launched on ``device``; each rule is counted on its own."""
+    return (
+        Constraint(
+            code="registers",
+            text="regs <= limit",
+            reason="{regs:.0f} registers a thread (accumulators {bm}*{bn}/(32*{warps}) + {base}), at most {limit}",
+            where=(("regs", "bm * bn / (32 * warps) + base"),),
+            constants=(("base", device.base_registers), ("limit", device.registers_per_thread)),
+        ),
+        Constraint(
+            code="warp_tile",
+            text="tile_m >= 16 and tile_n >= 8",
+            reason="a warp gets {tile_m:g} x {tile_n:g} of the {bm} x {bn} tile, less than one 16 x 8 mma",
+            where=(
+                ("grid_m", "4 if warps == 8 else 2 if warps == 4 else 1"),
+                ("tile_m", "bm / grid_m"),
+                ("tile_n", "bn * grid_m / warps"),
+            ),
+        ),
+        Constraint(
+            code="shared_memory",
+            text="shared <= limit",
+            reason="{stages} stages of ({bm} + {bn}) x {bk} operands take {shared} B of shared memory, at most {limit}",
+            where=(("shared", "stages * (bm + bn) * bk * itemsize"),),
+            constants=(("itemsize", itemsize), ("limit", device.shared_per_block)),
+        ),
+    )
+
+
+@lru_cache(maxsize=64)
+def _known_times(device: Device, shape: tuple[int, int, int], itemsize: int) -> dict[str, float]:
+    """Times by candidate key; the model is a pure function, so instances share what was computed."""
+    return {}
+
+
+class GpuModel:
+    """The analytic GPU model as a target.
+
+    Args:
+        problem: a GEMM with knobs ``bm bn bk warps stages group_m`` and extents ``m n k``.
+        seed: keys the simulated noise.
+        device: a device table's name or path.
+        noise: how the simulated clock errs.
+
+    Raises:
+        ValueError: if the problem is not such a GEMM.
+    """
+
+    deterministic = True
+    evidence = Evidence.MODELLED
+    library: Candidate | None = None
+    members_reason = ""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        seed: int = 0,
+        device: Annotated[str, Field(description="a device table's name or YAML path")] = "h100-lecture",
+        noise: Annotated[Noise, Field(description="how the simulated clock errs")] = Noise(),  # noqa: B008 - frozen
+    ) -> None:
+        self.problem = problem
+        self.device = load_device(device)
+        self._seed, self._noise = seed, noise
+        self._names = ("bm", "bn", "bk", "warps", "stages", "group_m")
+        if {knob.name for knob in problem.knobs} != set(self._names):
+            raise ValueError(f"gpu-model: expected a GEMM with knobs {' '.join(self._names)}, found {problem.name}")
+        extents = problem.workloads[0].fixed
+        if len(problem.workloads) != 1 or set(extents) != {"m", "n", "k"}:
+            raise ValueError(f"gpu-model: expected one workload with extents m n k, found {extents}")
+        self._shape = (extents["m"], extents["n"], extents["k"])
+        self._itemsize = np.dtype(problem.tensors[0].dtype).itemsize
+        self.constraints = launch_rules(self.device, self._itemsize)
+        self._times = _known_times(self.device, self._shape, self._itemsize)
+        self._floor = self.floor_ns(problem.workloads[0])
+
+    def members(self, problem: Problem) -> NDArray[np.int64] | None:
+        """None: the model knows every configuration."""
+        del problem
+
+    def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
+        """The problem's own unscheduled configuration."""
+        return problem.unscheduled
+
+    def floor_ns(self, workload: Workload) -> float:
+        """The roofline's least time in ns."""
+        flops, moved = self.problem.flops(workload), self.problem.moved_bytes(workload)
+        return 1e9 * self.device.floor_s(flops, moved)
+
+    def estimate(self, candidates: Sequence[Candidate]) -> Estimate:
+        """The model's estimates with their breakdown, one row a candidate; no rule is checked."""
+        rows = [candidate.knobs for candidate in candidates]
+        columns = {name: np.array([row[name] for row in rows]) for name in self._names}
+        return estimate_gemm(self.device, *self._shape, columns, self._itemsize)
+
+    def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        """Noise-free times in ns; NaN where a block cannot be launched."""
+        return np.array([self._time(candidate) or np.nan for candidate in candidates])
+
+    def _learn(self, candidates: Sequence[Candidate]) -> None:
+        fresh = [c for c in dict.fromkeys(candidates) if c.key not in self._times]
+        if not fresh:
+            return
+        rows = [candidate.knobs for candidate in fresh]
+        columns = {name: np.array([row[name] for row in rows]) for name in self._names}
+        times = 1e9 * estimate_gemm(self.device, *self._shape, columns, self._itemsize).time_s
+        runs = np.all([rule.holds(columns) for rule in self.constraints], axis=0)
+        for candidate, time, ran in zip(fresh, times.tolist(), runs.tolist(), strict=True):
+            self._times[candidate.key] = time if ran else 0.0
+
+    def _time(self, candidate: Candidate) -> float:
+        """The true time in ns, 0 for what cannot be launched."""
+        if candidate.key not in self._times:
+            self._learn([candidate])
+        return self._times[candidate.key]
+
+    def build(self, candidate: Candidate) -> Artifact:
+        """The resource facts of a candidate."""
+        row = self.estimate([candidate]).row(0)
+        names = ("registers", "shared_bytes", "occupancy")
+        return Artifact(entry=self.problem.name, facts=tuple((n, float(row[n])) for n in names))
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Verdict]:
+        """One verdict for each request."""
+        self._learn([r.candidate for r in requests] + [a.candidate for r in requests for a in r.against])
+        return [self._judge(request) for request in requests]
+
+    def _judge(self, request: Request) -> Verdict:
+        time = self._time(request.candidate)
+        if not time:
+            row = {name: np.array([value]) for name, value in request.candidate.knobs.items()}
+            broken = [r.explain(request.candidate.knobs) for r in self.constraints if not r.holds(row)[0]]
+            return Verdict(
+                Status.BUILD_ERROR, broken[0].code, evidence="; ".join(v.reason for v in broken)
+            )
+        workload = self.problem.workloads[0].label
+        measurements = tuple(self._measure(request, time, against) for against in request.against)
+        floors = ((workload, self._floor),)
+        passed = Verdict(Status.OK, measurements=measurements, floors_ns=floors)
+        if request.stage is not Stage.CONFIRM:
+            return passed
+        interval = speedup(passed)
+        assert interval is not None
+        facts = self.build(request.candidate).facts
+        return Verdict(interval.claim, measurements=measurements, floors_ns=floors, facts=facts)
+
+    def _measure(self, request: Request, time: float, against: Reference) -> Measurement:
+        other = self._time(against.candidate)
+        if not other:
+            raise ValueError(f"reference {against.candidate} cannot be launched on {self.device.name}")
+        key, first = request.candidate.key, request.first_repeat
+        samples: Unpaired | tuple[ProcessPair, ...]
+        if request.stage is Stage.SCREEN:
+            factor, _ = noisy_pair(self._noise, self._seed, key, first, request.trial)
+            samples = Unpaired((time * factor,), (other,), reference_exact=True)
+        else:
+            samples = tuple(
+                self._process_pair(request, time, other, first + p * request.pairs, swap=p % 2 == 1)
+                for p in range(request.process_pairs)
+            )
+        return Measurement(
+            workload=self.problem.workloads[0].label,
+            role=against.role,
+            reference_key=against.candidate.key,
+            samples=samples,
+            clock="gpu-model",
+            cache_state=CacheState.COLD,
+            evidence=Evidence.MODELLED,
+            machine=self.device.name,
+        )
+
+    def _process_pair(
+        self, request: Request, time: float, other: float, first: int, *, swap: bool
+    ) -> ProcessPair:
+        factors = [
+            noisy_pair(self._noise, self._seed, request.candidate.key, first + i, request.trial)
+            for i in range(request.pairs)
+        ]
+        arms = (Arm.REFERENCE, Arm.CANDIDATE) if swap else (Arm.CANDIDATE, Arm.REFERENCE)
+        return ProcessPair(arms[0], arms, tuple((time * c, other * r) for c, r in factors))

@@ -1,0 +1,193 @@
+"""Target ``recorded``: a landscape measured earlier, replayed as a judge.
+
+A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's recorded median. A confirmation uses every
+recorded sample of both arms once: the ratio of medians with an unpaired bootstrap interval. Configurations that failed when they
+were recorded fail again; a recorded result error above the problem's bound is ``wrong``; a sample below the roofline is ``too_fast``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from kernelwright.env.compiler.machine.device import load_device
+from kernelwright.env.landscape.open import locate, open_landscape
+from kernelwright.env.landscape.record import Entry
+from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import (
+    CacheState,
+    Candidate,
+    Evidence,
+    KnobPayload,
+    Language,
+    Measurement,
+    Problem,
+    Reference,
+    Request,
+    Role,
+    Scalar,
+    Stage,
+    Status,
+    Unpaired,
+    Verdict,
+    Workload,
+)
+from kernelwright.evaluators.noise import keyed_uniforms
+from kernelwright.evaluators.statistics import speedup
+
+# Which device table gives the roofline of a recording, by a word of the GPU's name.
+_ROOFLINES = {"H200": "h200", "H100": "h100-lecture"}
+
+
+class Recorded:
+    """A recorded landscape as a target.
+
+    Args:
+        problem: the problem that was recorded; its extents must be the recording's.
+        seed: keys the choice of samples.
+        landscape: a shipped name or a file.
+
+    Raises:
+        LandscapeError: if there is no such recording or it cannot be read.
+        ValueError: if it was recorded for other extents or other knobs, or on a device without a table.
+    """
+
+    deterministic = True
+    evidence = Evidence.RECORDED
+    constraints: tuple[Constraint, ...] = ()
+    members_reason = "not in the landscape"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        seed: int = 0,
+        landscape: Annotated[str, Field(description="a shipped landscape's name, or a file")],
+    ) -> None:
+        self.problem = problem
+        self._seed = seed
+        self.path: Path = locate(landscape)
+        self.landscape = open_landscape(self.path)
+        workload = problem.workloads[0]
+        recorded = dict(self.landscape.extents)
+        if len(problem.workloads) != 1 or recorded != workload.fixed:
+            raise ValueError(f"landscape {landscape!r} was recorded for {recorded}, the problem is {workload.fixed}")
+        table = next((t for word, t in _ROOFLINES.items() if word in self.landscape.device), None)
+        if table is None:
+            known = ", ".join(_ROOFLINES)
+            raise ValueError(f"landscape {landscape!r}: no roofline for {self.landscape.device!r}; known: {known}")
+        self.device = load_device(table)
+        self._workload = workload.label
+        self._floor = self.floor_ns(workload)
+        self.library = (
+            Candidate(Language.LIBRARY, self.landscape.library) if self.landscape.library else None
+        )
+
+    def members(self, problem: Problem) -> NDArray[np.int64]:
+        """Flat indices of the recorded configurations, failed ones included.
+
+        Raises:
+            ValueError: if the recording has other knobs than the problem, or values that the problem does not list.
+        """
+        space = KnobSpace(problem.knobs)
+        if set(space.names) != set(self.landscape.knob_names):
+            raise ValueError(
+                f"landscape has knobs {' '.join(self.landscape.knob_names)}, {problem.name} has {' '.join(space.names)}"
+            )
+        candidates = (Candidate(Language.KNOBS, entry.knobs) for entry in self.landscape.entries)
+        return np.array([space.index(candidate) for candidate in candidates], dtype=np.int64)
+
+    def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
+        """The problem's unscheduled configuration if it was recorded, else the file's default, else the median one that ran."""
+        own: KnobPayload = tuple(sorted(problem.unscheduled))
+        if own in self.landscape.by_knobs:
+            return own
+        return self.landscape.default or self.landscape.median_entry.knobs
+
+    def floor_ns(self, workload: Workload) -> float:
+        """The roofline's least time in ns."""
+        flops, moved = self.problem.flops(workload), self.problem.moved_bytes(workload)
+        return 1e9 * self.device.floor_s(flops, moved)
+
+    def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        """Recorded medians in ns; NaN for what fails."""
+        return np.array([self._entry(c).true_ns for c in candidates])
+
+    def _entry(self, candidate: Candidate) -> Entry:
+        entry = self.landscape.by_knobs.get(candidate.payload)  # type: ignore[arg-type]
+        if entry is None:
+            raise ValueError(f"{candidate}: {self.members_reason}")
+        return entry
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Verdict]:
+        """One verdict for each request."""
+        return [self._judge(request) for request in requests]
+
+    def _judge(self, request: Request) -> Verdict:
+        entry = self._entry(request.candidate)
+        if entry.error is not None:
+            code = re.sub(r"\W+", "_", entry.error.strip().lower()).strip("_") or "recorded_failure"
+            return Verdict(Status.BUILD_ERROR, code, evidence=f"recorded: {entry.error}", facts=entry.facts)
+        bound = self.problem.error_model.bound
+        if entry.max_error is not None and entry.max_error > bound:
+            return Verdict(
+                Status.WRONG,
+                "error_bound",
+                evidence=f"relative error {entry.max_error:.3g}, at most {bound:.3g}",
+                max_error=entry.max_error,
+                facts=entry.facts,
+            )
+        confirm = request.stage is Stage.CONFIRM
+        samples = entry.samples_ns if confirm else (self._sample(request, entry),)
+        if min(samples) < self._floor:
+            return Verdict(
+                Status.TOO_FAST,
+                "below_roofline",
+                evidence=f"{min(samples):.0f} ns, below the roofline of {self._floor:.0f} ns on {self.device.title}",
+                facts=entry.facts,
+            )
+        measurements = tuple(self._measure(samples, a, exact=not confirm) for a in request.against)
+        status = Status.OK
+        floors = ((self._workload, self._floor),)
+        if confirm:
+            interval = speedup(Verdict(Status.OK, measurements=measurements, floors_ns=floors))
+            assert interval is not None
+            status = interval.claim
+        return Verdict(
+            status,
+            max_error=entry.max_error,
+            measurements=measurements,
+            facts=entry.facts,
+            floors_ns=floors,
+        )
+
+    def _sample(self, request: Request, entry: Entry) -> float:
+        (u,) = keyed_uniforms(self._seed, request.candidate.key, request.first_repeat, 1)
+        return entry.samples_ns[int(u * len(entry.samples_ns))]
+
+    def _measure(self, samples: tuple[float, ...], against: Reference, *, exact: bool) -> Measurement:
+        if against.role is Role.LIBRARY or against.candidate.language is Language.LIBRARY:
+            reference = self.landscape.library_ns
+            true = float(np.median(reference))
+        else:
+            entry = self._entry(against.candidate)
+            reference, true = entry.samples_ns, entry.true_ns
+        if not reference:
+            raise ValueError(f"reference {against.candidate}: it failed when it was recorded")
+        return Measurement(
+            workload=self._workload,
+            role=against.role,
+            reference_key=against.candidate.key,
+            samples=Unpaired(samples, (true,), True) if exact else Unpaired(samples, reference),
+            clock="recorded",
+            cache_state=CacheState.COLD,
+            evidence=Evidence.RECORDED,
+            machine=self.landscape.device,
+        )

@@ -1,0 +1,136 @@
+"""Intervals and claims, derived from raw samples.
+
+Pairs: the unit is the process pair (its median log ratio); the interval is Student's t over process pairs, with Welch and Satterthwaite's
+degrees of freedom when several workloads are averaged. Unpaired samples: the percentile bootstrap of the ratio of medians, its draws
+seeded by the samples themselves, so that an interval is a function of the stored measurement and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.objective import log2_speedup, measurements_against, process_log_ratios
+from kernelwright.env.types import Measurement, Role, Status, Unpaired, Verdict
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimated ratio with its confidence interval."""
+
+    low: float
+    estimate: float
+    high: float
+
+    @property
+    def claim(self) -> Status:
+        """``win`` if the interval lies above 1, ``loss`` if below, ``tie`` if it contains 1."""
+        if self.low > 1:
+            return Status.WIN
+        return Status.LOSS if self.high < 1 else Status.TIE
+
+
+def speedup(verdict: Verdict, role: Role = Role.BASELINE) -> Interval | None:
+    """Speedup over a reference with its 95% interval; None if it was not compared.
+
+    Raises:
+        ValueError: if some workloads were paired and others not.
+    """
+    point = log2_speedup(verdict, role)
+    chosen = measurements_against(verdict, role)
+    if point is None:
+        return None
+    centre = point * math.log(2)
+    unpaired = [isinstance(m.samples, Unpaired) for m in chosen]
+    if any(unpaired) and not all(unpaired):
+        raise ValueError("expected all workloads paired or all unpaired, found a mixture")
+    low, high = _unpaired_limits(chosen) if unpaired[0] else _paired_limits(chosen)
+    # A capped ratio has capped limits; and rounding must not put the estimate outside its own interval.
+    return Interval(
+        math.exp(min(low, centre)), math.exp(centre), math.exp(max(centre, min(high, _cap(verdict, chosen))))
+    )
+
+
+def _cap(verdict: Verdict, chosen: tuple[Measurement, ...]) -> float:
+    floors = dict(verdict.floors_ns)
+    caps = []
+    for m in chosen:
+        if m.workload not in floors:
+            return math.inf
+        times = (
+            m.samples.reference_ns
+            if isinstance(m.samples, Unpaired)
+            else [r for pair in m.samples for _, r in pair.samples_ns]
+        )
+        caps.append(math.log(statistics.median(times) / floors[m.workload]))
+    return statistics.fmean(caps)
+
+
+def _paired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
+    count = len(chosen)
+    means, parts = [], []
+    for m in chosen:
+        logs = process_log_ratios(m)
+        if len(logs) < 2:
+            return -math.inf, math.inf
+        means.append(statistics.fmean(logs))
+        parts.append((statistics.variance(logs) / len(logs) / count**2, len(logs) - 1))
+    centre, variance = statistics.fmean(means), sum(v for v, _ in parts)
+    if variance == 0:
+        return centre, centre
+    freedom = variance**2 / sum(v**2 / df for v, df in parts)
+    half = t_quantile(0.5 + CONFIDENCE / 2, freedom) * math.sqrt(variance)
+    return centre - half, centre + half
+
+
+def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
+    draws = np.zeros(RESAMPLES)
+    for m in chosen:
+        assert isinstance(m.samples, Unpaired)
+        seed = hashlib.blake2b(repr((m.workload, m.samples)).encode(), digest_size=8).digest()
+        rng = np.random.default_rng(int.from_bytes(seed, "big"))
+        reference = np.array(m.samples.reference_ns)
+        draws += np.log(_medians(reference, rng) / _medians(np.array(m.samples.candidate_ns), rng))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(draws / len(chosen), (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def _medians(samples: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    picks = rng.integers(len(samples), size=(RESAMPLES, len(samples)))
+    medians: NDArray[np.float64] = np.median(samples[picks], axis=1)
+    return medians
+
+
+@lru_cache(maxsize=256)
+def t_quantile(probability: float, freedom: float) -> float:
+    """Quantile of Student's t, by bisection on its distribution function.
+
+    With t = √ν tan θ the density becomes cos^(ν-1) θ, which Gauss-Legendre integrates to machine precision.
+    """
+    if probability < 0.5:
+        return -t_quantile(1 - probability, freedom)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+
+    def area(theta: float) -> float:
+        angles = (nodes + 1) * theta / 2
+        return float(np.sum(weights * np.cos(angles) ** (freedom - 1)) * theta / 2)
+
+    whole = area(math.pi / 2)
+    low, high = 0.0, math.pi / 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        if 0.5 + 0.5 * area(middle) / whole < probability:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)

@@ -1,0 +1,39 @@
+"""What a target offers beside judging: the rules of its machine, and the candidates that others are compared with."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.protocols import Evaluator, Oracle
+from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.types import Candidate, Problem, Scalar
+
+
+class Target(Evaluator, Oracle, Protocol):
+    """A judge together with its machine."""
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What a configuration must satisfy to be launched."""
+        ...
+
+    @property
+    def members_reason(self) -> str:
+        """What is said of a configuration outside `members`."""
+        ...
+
+    def members(self, problem: Problem) -> NDArray[np.int64] | None:
+        """Flat indices of the only configurations this target knows, or None for all."""
+        ...
+
+    def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
+        """Knob values of the unscheduled baseline."""
+        ...
+
+    @property
+    def library(self) -> Candidate | None:
+        """The vendor library's kernel for this problem, where its time is known."""
+        ...
