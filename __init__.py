@@ -1,8 +1,9 @@
 """kernelwright: search for fast kernels with machines, and believe the result.
 
-The package is the repository root; its rooms are ``env`` (the world), ``evaluators`` (the judges), ``search`` (drivers and the
-campaign loop), ``agents`` and ``prompts`` (proposers that talk), ``configs`` (campaign files and the one place where names become
-objects). Nothing is imported until it is asked for, so ``import kernelwright`` is free.
+The package is the repository root; its rooms are ``env`` (the world), ``evaluators`` (the judges),
+``search`` (drivers and the campaign loop), ``agents`` and ``prompts`` (proposers that talk),
+``configs`` (campaign files and the one place where names become objects). Nothing is imported until
+it is asked for, so ``import kernelwright`` is free.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Proposers that talk or learn. No chat backend exists yet; ``BACKENDS`` is the table they will be listed in."""
+"""Proposers that talk or learn. No chat backend exists yet; ``BACKENDS`` is the table they will be
+listed in.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The one performance figure searchers see: the estimated log2 speedup over the baseline, derived from a verdict's samples.
+"""The one performance figure searchers see: the estimated log2 speedup over the baseline, derived
+from a verdict's samples.
 
-With several workloads the ratio is the geometric mean of the per-workload ratios, each capped at its physical floor (a candidate cannot be
-faster than the roofline allows, so neither can its credit).
+With several workloads the ratio is the geometric mean of the per-workload ratios, each capped at
+its physical floor (a candidate cannot be faster than the roofline allows, so neither can its
+credit).
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from kernelwright.env.types import Measurement, Role, Unpaired, Verdict
 def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
     """Natural logarithm of reference time / candidate time, capped at the floor.
 
-    Unpaired samples give the ratio of medians. Pairs give the mean over process pairs of the median log ratio in each.
+    Unpaired samples give the ratio of medians. Pairs give the mean over process pairs of the median
+    log ratio in each.
     """
     samples = measurement.samples
     if isinstance(samples, Unpaired):
@@ -36,7 +39,8 @@ def process_log_ratios(measurement: Measurement) -> list[float]:
     if isinstance(measurement.samples, Unpaired):
         raise TypeError("expected process pairs, found unpaired samples")
     return [
-        statistics.median(math.log(r / c) for c, r in pair.samples_ns) for pair in measurement.samples
+        statistics.median(math.log(r / c) for c, r in pair.samples_ns)
+        for pair in measurement.samples
     ]
 
 
@@ -46,7 +50,9 @@ def measurements_against(verdict: Verdict, role: Role) -> tuple[Measurement, ...
 
 
 def log2_speedup(verdict: Verdict, role: Role = Role.BASELINE) -> float | None:
-    """log2 of the geometric mean of the capped ratios; None if the candidate failed or was not compared with ``role``."""
+    """log2 of the geometric mean of the capped ratios; None if the candidate failed or was not
+    compared with ``role``.
+    """
     chosen = measurements_against(verdict, role)
     if not chosen:
         return None

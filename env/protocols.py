@@ -1,4 +1,6 @@
-"""The seams of the world: what a space and a judge must offer. No base classes; anything of this shape fits."""
+"""The seams of the world: what a space and a judge must offer. No base classes; anything of this
+shape fits.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Space(Protocol):
         """The valid candidates one step away, in a fixed order."""
         ...
 
-    def mutate(self, candidate: Candidate, rng: np.random.Generator, steps: int = 1) -> Candidate | None:
+    def mutate(
+        self, candidate: Candidate, rng: np.random.Generator, steps: int = 1
+    ) -> Candidate | None:
         """A valid candidate some steps away, or None if this draw gave none."""
         ...
 
@@ -57,7 +61,8 @@ class Space(Protocol):
 class Evaluator(Protocol):
     """A judge. It does not know where candidates come from.
 
-    ``deterministic`` promises that a verdict is a function of the request and the evaluator's settings, so it may be remembered.
+    ``deterministic`` promises that a verdict is a function of the request and the evaluator's
+    settings, so it may be remembered.
     """
 
     @property

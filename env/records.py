@@ -1,8 +1,10 @@
-"""JSON for every record: ``loads(cls, dumps(record)) == record``. Reading runs the same constructors, so nothing impossible gets in."""
+"""JSON for every record: ``loads(cls, dumps(record)) == record``. Reading runs the same
+constructors, so nothing impossible gets in.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -10,21 +12,24 @@ from pydantic import TypeAdapter
 T = TypeVar("T")
 
 
-@cache
-def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
+@lru_cache(maxsize=64)
+def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
 
 
 def dumps(record: object) -> str:
     """The record as compact JSON."""
-    return _adapter(type(record)).dump_json(record).decode()
+    cls: Any = type(record)
+    return _adapter(cls).dump_json(record).decode()
 
 
 def loads(cls: type[T], text: str) -> T:
     """The record of class ``cls`` in ``text``.
 
     Raises:
-        pydantic.ValidationError: (a `ValueError`) if the text does not hold such a record; it names the field and what was found.
+        pydantic.ValidationError: (a `ValueError`) if the text does not hold such a record; it
+            names the field and what was found.
     """
-    record: T = _adapter(cls).validate_json(text)
+    wanted: Any = cls
+    record: T = _adapter(wanted).validate_json(text)
     return record

@@ -1,9 +1,10 @@
 """The records that flow: immutable values whose constructors refuse what cannot be.
 
-A `Problem` is asked about, a `Candidate` proposed (in a `Proposal`), built into an `Artifact`, judged (a `Request` gives a `Verdict`
-with its `Measurement`s) and recorded as a trial (``search.trial``). Every record is a frozen, slotted dataclass of tuples; equal
-values are equal records, and `env.records` writes and reads them as JSON. Times are nanoseconds, ratios are reference / candidate, so
-above 1 the candidate is faster.
+A `Problem` is asked about, a `Candidate` proposed (in a `Proposal`), built into an `Artifact`,
+judged (a `Request` gives a `Verdict` with its `Measurement`s) and recorded as a trial
+(``search.trial``). Every record is a frozen, slotted dataclass of tuples; equal values are equal
+records, and `env.records` writes and reads them as JSON. Times are nanoseconds, ratios are
+reference / candidate, so above 1 the candidate is faster.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -53,7 +55,9 @@ class Status(StrEnum):
 
 
 CLAIMS = frozenset({Status.WIN, Status.TIE, Status.LOSS})
-COMPARED = frozenset({Status.OK, Status.WIN, Status.TIE, Status.LOSS, Status.WRONG, Status.UNSTABLE})
+COMPARED = frozenset(
+    {Status.OK, Status.WIN, Status.TIE, Status.LOSS, Status.WRONG, Status.UNSTABLE}
+)
 
 
 class Stage(StrEnum):
@@ -104,6 +108,12 @@ class CacheState(StrEnum):
     WARM = "warm"
 
 
+class FileOption:
+    """Marks, inside ``Annotated``, an option that may name a file; relative names are relative to
+    the campaign file.
+    """
+
+
 def _refuse(condition: bool, message: str) -> None:
     if condition:
         raise ValueError(message)
@@ -117,7 +127,9 @@ def _positive(name: str, values: tuple[float, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One step of a schedule: an environment's action, a mutation and a model's edit are all this."""
+    """One step of a schedule: an environment's action, a mutation and a model's edit are all
+    this.
+    """
 
     op: str
     target: str
@@ -134,8 +146,9 @@ Payload: TypeAlias = KnobPayload | tuple[Directive, ...] | str
 class Candidate:
     """A program of one language; ``key`` is the hash of its canonical form.
 
-    There is no provenance inside, so the same program found twice is one candidate. The payload is a tuple of (name, value) pairs for
-    ``knobs`` (kept sorted by name), a tuple of directives for ``schedule`` and text for the others.
+    There is no provenance inside, so the same program found twice is one candidate. The payload is
+    a tuple of (name, value) pairs for ``knobs`` (kept sorted by name), a tuple of directives for
+    ``schedule`` and text for the others.
 
     Raises:
         ValueError: if the payload does not belong to the language, or a knob is named twice.
@@ -190,12 +203,16 @@ def _canonical_knobs(payload: Payload) -> KnobPayload:
             raise ValueError(f"knobs candidate: expected a (name, value) pair, found {item!r}")
         value = item[1]
         if not isinstance(value, int | float | str | bool):
-            raise ValueError(f"knobs candidate: {item[0]}: expected a number or text, found {value!r}")
+            raise ValueError(
+                f"knobs candidate: {item[0]}: expected a number or text, found {value!r}"
+            )
         if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"knobs candidate: {item[0]}: expected a finite value, found {value!r}")
+            raise ValueError(
+                f"knobs candidate: {item[0]}: expected a finite value, found {value!r}"
+            )
         pairs.append((item[0], value))
     pairs.sort(key=lambda pair: pair[0])
-    for (left, _), (right, _) in zip(pairs, pairs[1:], strict=False):
+    for (left, _), (right, _) in pairwise(pairs):
         _refuse(left == right, f"knobs candidate: knob {left!r} is named twice")
     return tuple(pairs)
 
@@ -218,15 +235,21 @@ class Knob:
     doc: str = ""
 
     def __post_init__(self) -> None:
-        _refuse(not self.name.isidentifier(), f"Knob.name: expected an identifier, found {self.name!r}")
+        _refuse(
+            not self.name.isidentifier(), f"Knob.name: expected an identifier, found {self.name!r}"
+        )
         _refuse(not self.values, f"knob {self.name}: expected at least one value")
         typed = {(type(value), value) for value in self.values}
-        _refuse(len(typed) != len(self.values), f"knob {self.name}: a value stands twice: {self.values}")
+        _refuse(
+            len(typed) != len(self.values), f"knob {self.name}: a value stands twice: {self.values}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One argument of a kernel: its name, shape (extent names or numbers), dtype and role (input, output or scratch)."""
+    """One argument of a kernel: its name, shape (extent names or numbers), dtype and role (input,
+    output or scratch).
+    """
 
     name: str
     shape: tuple[str | int, ...]
@@ -249,7 +272,10 @@ class ExtentRange:
     high: int
 
     def __post_init__(self) -> None:
-        _refuse(not 0 < self.low <= self.high, f"expected 0 < low <= high, found {self.low}..{self.high}")
+        _refuse(
+            not 0 < self.low <= self.high,
+            f"expected 0 < low <= high, found {self.low}..{self.high}",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +313,17 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class ErrorModel:
-    """How far an output may be from the float64 reference: ‖out − ref‖ / ‖ref‖ ≤ ``bound``, and where the bound comes from."""
+    """How far an output may be from the float64 reference: ‖out − ref‖ / ‖ref‖ ≤ ``bound``, and
+    where the bound comes from.
+    """
 
     bound: float
     source: str
 
     def __post_init__(self) -> None:
-        _refuse(not 0 <= self.bound < 1, f"error bound: expected 0 <= bound < 1, found {self.bound}")
+        _refuse(
+            not 0 <= self.bound < 1, f"error bound: expected 0 <= bound < 1, found {self.bound}"
+        )
         _refuse(not self.source, "error model: expected the source of its bound")
 
 
@@ -301,9 +331,11 @@ class ErrorModel:
 class Problem:
     """What is to be computed, and all that a judge needs to know about it.
 
-    ``reference`` maps input arrays to output arrays in float64, ``inputs`` draws input arrays for a workload, ``flops`` and
-    ``moved_bytes`` count a workload's operations and its compulsory memory traffic (for the roofline). ``knobs`` are the values the problem
-    offers to a knob space; a target adds the constraints. ``unscheduled`` and ``default`` are knob values, where they are known.
+    ``reference`` maps input arrays to output arrays in float64, ``inputs`` draws input arrays for a
+    workload, ``flops`` and ``moved_bytes`` count a workload's operations and its compulsory memory
+    traffic (for the roofline). ``knobs`` are the values the problem offers to a knob space; a
+    target adds the constraints. ``unscheduled`` and ``default`` are knob values, where they are
+    known.
     """
 
     name: str
@@ -320,11 +352,18 @@ class Problem:
     unscheduled: tuple[tuple[str, Scalar], ...] = ()
 
     def __post_init__(self) -> None:
-        _refuse(self.version < 1, f"problem {self.name}: expected version >= 1, found {self.version}")
+        _refuse(
+            self.version < 1, f"problem {self.name}: expected version >= 1, found {self.version}"
+        )
         _refuse(not self.workloads, f"problem {self.name}: expected at least one workload")
-        _refuse("knobs" in self.spaces and not self.knobs, f"problem {self.name}: offers knobs but has none")
+        _refuse(
+            "knobs" in self.spaces and not self.knobs,
+            f"problem {self.name}: offers knobs but has none",
+        )
         names = [t.name for t in self.tensors]
-        _refuse(len(set(names)) != len(names), f"problem {self.name}: a tensor is named twice: {names}")
+        _refuse(
+            len(set(names)) != len(names), f"problem {self.name}: a tensor is named twice: {names}"
+        )
 
     @property
     def identity(self) -> str:
@@ -360,8 +399,8 @@ class Reference:
 class Request:
     """What a judge is asked: one candidate, one stage, how many samples, and against what.
 
-    ``trial`` is the trial's number (simulated drift depends on it); ``first_repeat`` is the number of the first sample, so that no two
-    stages draw the same one.
+    ``trial`` is the trial's number (simulated drift depends on it); ``first_repeat`` is the number
+    of the first sample, so that no two stages draw the same one.
     """
 
     candidate: Candidate
@@ -378,7 +417,9 @@ class Request:
         for name in ("process_pairs", "pairs"):
             value = getattr(self, name)
             _refuse(value < 1, f"Request.{name}: expected >= 1, found {value}")
-        _refuse(self.first_repeat < 0, f"Request.first_repeat: expected >= 0, found {self.first_repeat}")
+        _refuse(
+            self.first_repeat < 0, f"Request.first_repeat: expected >= 0, found {self.first_repeat}"
+        )
         roles = [r.role for r in self.against]
         _refuse(not roles, "Request.against: expected at least one reference")
         _refuse(len(set(roles)) != len(roles), f"Request.against: a role stands twice: {roles}")
@@ -386,7 +427,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What a build gives: code and library where there are any, the build log, and resource facts (registers, shared memory, …)."""
+    """What a build gives: code and library where there are any, the build log, and resource facts
+    (registers, shared memory, …).
+    """
 
     entry: str
     code: str | None = None
@@ -398,7 +441,9 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class ProcessPair:
-    """Samples of one pair of processes: who started first, which arm sat in which slot, and (candidate, reference) times in ns."""
+    """Samples of one pair of processes: who started first, which arm sat in which slot, and
+    (candidate, reference) times in ns.
+    """
 
     started_first: Arm
     roles: tuple[Arm, Arm]
@@ -406,7 +451,10 @@ class ProcessPair:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "started_first", Arm(self.started_first))
-        _refuse(set(self.roles) != set(Arm), f"ProcessPair.roles: expected both arms, found {self.roles}")
+        _refuse(
+            set(self.roles) != set(Arm),
+            f"ProcessPair.roles: expected both arms, found {self.roles}",
+        )
         _refuse(not self.samples_ns, "ProcessPair.samples_ns: expected at least one pair of times")
         for pair in self.samples_ns:
             _positive("ProcessPair.samples_ns", pair)
@@ -414,7 +462,9 @@ class ProcessPair:
 
 @dataclass(frozen=True, slots=True)
 class Unpaired:
-    """Samples that were not taken in pairs; ``reference_exact`` says that the reference is a true time, not a sample."""
+    """Samples that were not taken in pairs; ``reference_exact`` says that the reference is a true
+    time, not a sample.
+    """
 
     candidate_ns: tuple[float, ...]
     reference_ns: tuple[float, ...]
@@ -433,7 +483,9 @@ class Unpaired:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Raw samples of one (workload, reference). Medians, ratios and intervals are derived, never stored instead."""
+    """Raw samples of one (workload, reference). Medians, ratios and intervals are derived, never
+    stored instead.
+    """
 
     workload: str
     role: Role
@@ -454,13 +506,15 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge found: a status, a class code with its evidence, and samples only if the candidate passed.
+    """What a judge found: a status, a class code with its evidence, and samples only if the
+    candidate passed.
 
-    ``max_error`` is the largest ‖out − ref‖ / ‖ref‖, present only if values were compared. ``floors_ns`` are the physical floors of the
-    workloads, in the order of `Measurement`s against the baseline; no candidate is credited below its floor.
+    ``max_error`` is the largest ‖out − ref‖ / ‖ref‖, present only if values were compared.
+    ``floors_ns`` are the physical floors of the workloads, in the order of `Measurement`s against
+    the baseline; no candidate is credited below its floor.
 
-    Raises:
-        ValueError: if a failed candidate has measurements, a passed one has none, a failure has no code, or an error has no comparison.
+    Raises: ValueError: if a failed candidate has measurements, a passed one has none, a failure has
+        no code, or an error has no comparison.
     """
 
     status: Status
@@ -477,7 +531,10 @@ class Verdict:
         status = self.status
         if status.passed:
             _refuse(not self.measurements, f"verdict {status}: expected measurements, found none")
-            _refuse(self.code is not None, f"verdict {status}: expected no class code, found {self.code!r}")
+            _refuse(
+                self.code is not None,
+                f"verdict {status}: expected no class code, found {self.code!r}",
+            )
             wanted = Role.BASELINE if status.is_claim else None
             roles = {m.role for m in self.measurements}
             _refuse(
@@ -485,10 +542,14 @@ class Verdict:
                 f"verdict {status}: a claim needs a measurement against the baseline",
             )
         else:
-            _refuse(bool(self.measurements), f"verdict {status}: a failed candidate has no measurement")
+            _refuse(
+                bool(self.measurements), f"verdict {status}: a failed candidate has no measurement"
+            )
             _refuse(not self.code, f"verdict {status}: expected a class code")
         cells = [(m.workload, m.role) for m in self.measurements]
-        _refuse(len(set(cells)) != len(cells), f"verdict: a (workload, reference) stands twice: {cells}")
+        _refuse(
+            len(set(cells)) != len(cells), f"verdict: a (workload, reference) stands twice: {cells}"
+        )
         if self.max_error is not None:
             _refuse(
                 status not in COMPARED,

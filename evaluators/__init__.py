@@ -1,6 +1,8 @@
-"""Judges: build, check, time, and say what was found. One module a target; a judge does not know where candidates come from.
+"""Judges: build, check, time, and say what was found. One module a target; a judge does not know
+where candidates come from.
 
-A target is a class called with a problem, ``seed=`` and its own keyword options; it offers what `Target` in ``target.py`` says.
+A target is a class called with a problem, ``seed=`` and its own keyword options; it offers what
+`Target` in ``target.py`` says.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ TARGETS: dict[str, str] = {
     "recorded": "kernelwright.evaluators.recorded:Recorded",
 }
 
-# Targets of the plan that no module serves yet, so that a campaign file gets the reason and not a spelling hint.
+# Targets of the plan that no module serves yet, so that a campaign file gets the reason and not a
+# spelling hint.
 PLANNED: dict[str, str] = {
     "cpu": "generating, compiling and timing C",
     "cpu-model": "the analytic CPU model",

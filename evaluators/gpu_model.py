@@ -1,21 +1,23 @@
 """Target ``gpu-model``: the analytic GEMM model as a judge, with optional simulated noise.
 
-The rules of the machine are the three that decide whether a block can be launched: registers a thread, the warp tile against the mma
-instruction (16 x 8), and shared memory a block. A screen is one noisy sample of the candidate against the baseline's true time; a
-confirmation draws ``process_pairs x pairs`` pairs in which both arms are noisy.
+The rules of the machine are the three that decide whether a block can be launched: registers a
+thread, the warp tile against the mma instruction (16 x 8), and shared memory a block. A screen is
+one noisy sample of the candidate against the baseline's true time; a confirmation draws
+``process_pairs x pairs`` pairs in which both arms are noisy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from kernelwright.env.compiler.machine.device import Device, load_device
+from kernelwright.env.compiler.machine.device import Device, device_sha256, load_device
 from kernelwright.env.compiler.machine.gpu_gemm import Estimate, estimate_gemm
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
@@ -24,6 +26,7 @@ from kernelwright.env.types import (
     CacheState,
     Candidate,
     Evidence,
+    FileOption,
     Measurement,
     Problem,
     ProcessPair,
@@ -46,14 +49,16 @@ def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
         Constraint(
             code="registers",
             text="regs <= limit",
-            reason="{regs:.0f} registers a thread (accumulators {bm}*{bn}/(32*{warps}) + {base}), at most {limit}",
+            reason="{bm}*{bn}/(32*{warps}) accumulators + {base} are {regs:.0f} registers "
+            "a thread, at most {limit}",
             where=(("regs", "bm * bn / (32 * warps) + base"),),
             constants=(("base", device.base_registers), ("limit", device.registers_per_thread)),
         ),
         Constraint(
             code="warp_tile",
             text="tile_m >= 16 and tile_n >= 8",
-            reason="a warp gets {tile_m:g} x {tile_n:g} of the {bm} x {bn} tile, less than one 16 x 8 mma",
+            reason="a warp gets {tile_m:g} x {tile_n:g} of the {bm} x {bn} tile, "
+            "less than one 16 x 8 mma",
             where=(
                 ("grid_m", "4 if warps == 8 else 2 if warps == 4 else 1"),
                 ("tile_m", "bm / grid_m"),
@@ -63,7 +68,8 @@ def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
         Constraint(
             code="shared_memory",
             text="shared <= limit",
-            reason="{stages} stages of ({bm} + {bn}) x {bk} operands take {shared} B of shared memory, at most {limit}",
+            reason="{stages} stages of ({bm} + {bn}) x {bk} operands take {shared} B "
+            "of shared memory, at most {limit}",
             where=(("shared", "stages * (bm + bn) * bk * itemsize"),),
             constants=(("itemsize", itemsize), ("limit", device.shared_per_block)),
         ),
@@ -72,7 +78,9 @@ def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
 
 @lru_cache(maxsize=64)
 def _known_times(device: Device, shape: tuple[int, int, int], itemsize: int) -> dict[str, float]:
-    """Times by candidate key; the model is a pure function, so instances share what was computed."""
+    """Times by candidate key; the model is a pure function, so instances share what was
+    computed.
+    """
     return {}
 
 
@@ -93,24 +101,39 @@ class GpuModel:
     evidence = Evidence.MODELLED
     library: Candidate | None = None
     members_reason = ""
+    judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
+        {
+            "profile": ("basic",),
+            "state": ("cold",),
+            "confirm.process_pairs": None,
+            "confirm.pairs": None,
+        }
+    )
 
     def __init__(
         self,
         problem: Problem,
         *,
         seed: int = 0,
-        device: Annotated[str, Field(description="a device table's name or YAML path")] = "h100-lecture",
+        device: Annotated[
+            str, Field(description="a device table's name or YAML path"), FileOption()
+        ] = "h100-lecture",
         noise: Annotated[Noise, Field(description="how the simulated clock errs")] = Noise(),  # noqa: B008 - frozen
     ) -> None:
         self.problem = problem
         self.device = load_device(device)
+        self.files = {device: device_sha256(device)}
         self._seed, self._noise = seed, noise
         self._names = ("bm", "bn", "bk", "warps", "stages", "group_m")
         if {knob.name for knob in problem.knobs} != set(self._names):
-            raise ValueError(f"gpu-model: expected a GEMM with knobs {' '.join(self._names)}, found {problem.name}")
+            raise ValueError(
+                f"expected a GEMM with knobs {' '.join(self._names)}, found {problem.name}"
+            )
         extents = problem.workloads[0].fixed
         if len(problem.workloads) != 1 or set(extents) != {"m", "n", "k"}:
-            raise ValueError(f"gpu-model: expected one workload with extents m n k, found {extents}")
+            raise ValueError(
+                f"gpu-model: expected one workload with extents m n k, found {extents}"
+            )
         self._shape = (extents["m"], extents["n"], extents["k"])
         self._itemsize = np.dtype(problem.tensors[0].dtype).itemsize
         self.constraints = launch_rules(self.device, self._itemsize)
@@ -120,6 +143,7 @@ class GpuModel:
     def members(self, problem: Problem) -> NDArray[np.int64] | None:
         """None: the model knows every configuration."""
         del problem
+        return None
 
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
         """The problem's own unscheduled configuration."""
@@ -165,14 +189,18 @@ class GpuModel:
 
     def evaluate(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict for each request."""
-        self._learn([r.candidate for r in requests] + [a.candidate for r in requests for a in r.against])
+        self._learn(
+            [r.candidate for r in requests] + [a.candidate for r in requests for a in r.against]
+        )
         return [self._judge(request) for request in requests]
 
     def _judge(self, request: Request) -> Verdict:
         time = self._time(request.candidate)
         if not time:
             row = {name: np.array([value]) for name, value in request.candidate.knobs.items()}
-            broken = [r.explain(request.candidate.knobs) for r in self.constraints if not r.holds(row)[0]]
+            broken = [
+                r.explain(request.candidate.knobs) for r in self.constraints if not r.holds(row)[0]
+            ]
             return Verdict(
                 Status.BUILD_ERROR, broken[0].code, evidence="; ".join(v.reason for v in broken)
             )
@@ -190,7 +218,9 @@ class GpuModel:
     def _measure(self, request: Request, time: float, against: Reference) -> Measurement:
         other = self._time(against.candidate)
         if not other:
-            raise ValueError(f"reference {against.candidate} cannot be launched on {self.device.name}")
+            raise ValueError(
+                f"reference {against.candidate} cannot be launched on {self.device.name}"
+            )
         key, first = request.candidate.key, request.first_repeat
         samples: Unpaired | tuple[ProcessPair, ...]
         if request.stage is Stage.SCREEN:

@@ -1,8 +1,10 @@
-"""Simulated noise, keyed: every draw is a function of (seed, candidate key, repeat), never of the order of calls.
+"""Simulated noise, keyed: every draw is a function of (seed, candidate key, repeat), never of the
+order of calls.
 
-Three kinds, each off at 0: ``lognormal`` is the standard deviation of the log of a sample; ``drift`` the size of a slow common change of
-clock, a function of (seed, trial number) that both arms of a pair share; ``heavy_tail`` the chance that a sample is interrupted, which
-multiplies it by a Pareto variate of shape 1.5 (median 1.6, infinite variance).
+Three kinds, each off at 0: ``lognormal`` is the standard deviation of the log of a sample;
+``drift`` the size of a slow common change of clock, a function of (seed, trial number) that both
+arms of a pair share; ``heavy_tail`` the chance that a sample is interrupted, which multiplies it by
+a Pareto variate of shape 1.5 (median 1.6, infinite variance).
 """
 
 from __future__ import annotations
@@ -12,8 +14,7 @@ import math
 from statistics import NormalDist
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
+from pydantic import BaseModel, ConfigDict, Field
 
 _NORMAL = NormalDist()
 _TAIL_SHAPE = 1.5
@@ -21,13 +22,20 @@ _TAIL_SHAPE = 1.5
 _DRIFT_PERIODS = (53.0, 171.0, 617.0)
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid", strict=True))
-class Noise:
+class Noise(BaseModel):
     """How a simulated clock errs."""
 
-    lognormal: Annotated[float, Field(ge=0, le=1, description="standard deviation of log time")] = 0.0
-    drift: Annotated[float, Field(ge=0, le=1, description="amplitude of the common log drift")] = 0.0
-    heavy_tail: Annotated[float, Field(ge=0, le=1, description="chance of an interrupted sample")] = 0.0
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    lognormal: Annotated[float, Field(ge=0, le=1, description="standard deviation of log time")] = (
+        0.0
+    )
+    drift: Annotated[float, Field(ge=0, le=1, description="amplitude of the common log drift")] = (
+        0.0
+    )
+    heavy_tail: Annotated[
+        float, Field(ge=0, le=1, description="chance of an interrupted sample")
+    ] = 0.0
 
     @property
     def is_zero(self) -> bool:

@@ -1,15 +1,18 @@
 """Target ``recorded``: a landscape measured earlier, replayed as a judge.
 
-A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's recorded median. A confirmation uses every
-recorded sample of both arms once: the ratio of medians with an unpaired bootstrap interval. Configurations that failed when they
-were recorded fail again; a recorded result error above the problem's bound is ``wrong``; a sample below the roofline is ``too_fast``.
+A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's
+recorded median. A confirmation uses every recorded sample of both arms once: the ratio of medians
+with an unpaired bootstrap interval. Configurations that failed when they were recorded fail again;
+a recorded result error above the problem's bound is ``wrong``; a sample below the roofline is
+``too_fast``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -25,6 +28,7 @@ from kernelwright.env.types import (
     CacheState,
     Candidate,
     Evidence,
+    FileOption,
     KnobPayload,
     Language,
     Measurement,
@@ -54,22 +58,24 @@ class Recorded:
         seed: keys the choice of samples.
         landscape: a shipped name or a file.
 
-    Raises:
-        LandscapeError: if there is no such recording or it cannot be read.
-        ValueError: if it was recorded for other extents or other knobs, or on a device without a table.
+    Raises: LandscapeError: if there is no such recording or it cannot be read. ValueError: if it
+        was recorded for other extents or other knobs, or on a device without a table.
     """
 
     deterministic = True
     evidence = Evidence.RECORDED
     constraints: tuple[Constraint, ...] = ()
     members_reason = "not in the landscape"
+    judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType({})
 
     def __init__(
         self,
         problem: Problem,
         *,
         seed: int = 0,
-        landscape: Annotated[str, Field(description="a shipped landscape's name, or a file")],
+        landscape: Annotated[
+            str, Field(description="a shipped landscape's name, or a file"), FileOption()
+        ],
     ) -> None:
         self.problem = problem
         self._seed = seed
@@ -78,12 +84,17 @@ class Recorded:
         workload = problem.workloads[0]
         recorded = dict(self.landscape.extents)
         if len(problem.workloads) != 1 or recorded != workload.fixed:
-            raise ValueError(f"landscape {landscape!r} was recorded for {recorded}, the problem is {workload.fixed}")
+            raise ValueError(
+                f"{landscape!r} was recorded for {recorded}, the problem is {workload.fixed}"
+            )
         table = next((t for word, t in _ROOFLINES.items() if word in self.landscape.device), None)
         if table is None:
             known = ", ".join(_ROOFLINES)
-            raise ValueError(f"landscape {landscape!r}: no roofline for {self.landscape.device!r}; known: {known}")
+            raise ValueError(
+                f"{landscape!r}: no roofline for {self.landscape.device!r}; known: {known}"
+            )
         self.device = load_device(table)
+        self.files = {landscape: self.landscape.sha256}
         self._workload = workload.label
         self._floor = self.floor_ns(workload)
         self.library = (
@@ -93,19 +104,22 @@ class Recorded:
     def members(self, problem: Problem) -> NDArray[np.int64]:
         """Flat indices of the recorded configurations, failed ones included.
 
-        Raises:
-            ValueError: if the recording has other knobs than the problem, or values that the problem does not list.
+        Raises: ValueError: if the recording has other knobs than the problem, or values that the
+            problem does not list.
         """
         space = KnobSpace(problem.knobs)
         if set(space.names) != set(self.landscape.knob_names):
             raise ValueError(
-                f"landscape has knobs {' '.join(self.landscape.knob_names)}, {problem.name} has {' '.join(space.names)}"
+                f"expected knobs {' '.join(space.names)} of {problem.name}, "
+                f"the landscape has {' '.join(self.landscape.knob_names)}"
             )
         candidates = (Candidate(Language.KNOBS, entry.knobs) for entry in self.landscape.entries)
         return np.array([space.index(candidate) for candidate in candidates], dtype=np.int64)
 
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
-        """The problem's unscheduled configuration if it was recorded, else the file's default, else the median one that ran."""
+        """The problem's unscheduled configuration if it was recorded, else the file's default, else
+        the median one that ran.
+        """
         own: KnobPayload = tuple(sorted(problem.unscheduled))
         if own in self.landscape.by_knobs:
             return own
@@ -134,7 +148,9 @@ class Recorded:
         entry = self._entry(request.candidate)
         if entry.error is not None:
             code = re.sub(r"\W+", "_", entry.error.strip().lower()).strip("_") or "recorded_failure"
-            return Verdict(Status.BUILD_ERROR, code, evidence=f"recorded: {entry.error}", facts=entry.facts)
+            return Verdict(
+                Status.BUILD_ERROR, code, evidence=f"recorded: {entry.error}", facts=entry.facts
+            )
         bound = self.problem.error_model.bound
         if entry.max_error is not None and entry.max_error > bound:
             return Verdict(
@@ -150,7 +166,8 @@ class Recorded:
             return Verdict(
                 Status.TOO_FAST,
                 "below_roofline",
-                evidence=f"{min(samples):.0f} ns, below the roofline of {self._floor:.0f} ns on {self.device.title}",
+                evidence=f"{min(samples):.0f} ns, below the {self._floor:.0f} ns of the roofline "
+                f"of {self.device.title}",
                 facts=entry.facts,
             )
         measurements = tuple(self._measure(samples, a, exact=not confirm) for a in request.against)
@@ -172,7 +189,9 @@ class Recorded:
         (u,) = keyed_uniforms(self._seed, request.candidate.key, request.first_repeat, 1)
         return entry.samples_ns[int(u * len(entry.samples_ns))]
 
-    def _measure(self, samples: tuple[float, ...], against: Reference, *, exact: bool) -> Measurement:
+    def _measure(
+        self, samples: tuple[float, ...], against: Reference, *, exact: bool
+    ) -> Measurement:
         if against.role is Role.LIBRARY or against.candidate.language is Language.LIBRARY:
             reference = self.landscape.library_ns
             true = float(np.median(reference))

@@ -1,8 +1,9 @@
 """Intervals and claims, derived from raw samples.
 
-Pairs: the unit is the process pair (its median log ratio); the interval is Student's t over process pairs, with Welch and Satterthwaite's
-degrees of freedom when several workloads are averaged. Unpaired samples: the percentile bootstrap of the ratio of medians, its draws
-seeded by the samples themselves, so that an interval is a function of the stored measurement and nothing else.
+Pairs: the unit is the process pair (its median log ratio); the interval is Student's t over process
+pairs, with Welch and Satterthwaite's degrees of freedom when several workloads are averaged.
+Unpaired samples: the percentile bootstrap of the ratio of medians, its draws seeded by the samples
+themselves, so that an interval is a function of the stored measurement and nothing else.
 """
 
 from __future__ import annotations
@@ -54,9 +55,12 @@ def speedup(verdict: Verdict, role: Role = Role.BASELINE) -> Interval | None:
     if any(unpaired) and not all(unpaired):
         raise ValueError("expected all workloads paired or all unpaired, found a mixture")
     low, high = _unpaired_limits(chosen) if unpaired[0] else _paired_limits(chosen)
-    # A capped ratio has capped limits; and rounding must not put the estimate outside its own interval.
+    # A capped ratio has capped limits; and rounding must not put the estimate outside its own
+    # interval.
     return Interval(
-        math.exp(min(low, centre)), math.exp(centre), math.exp(max(centre, min(high, _cap(verdict, chosen))))
+        math.exp(min(low, centre)),
+        math.exp(centre),
+        math.exp(max(centre, min(high, _cap(verdict, chosen)))),
     )
 
 
@@ -115,7 +119,8 @@ def _medians(samples: NDArray[np.float64], rng: np.random.Generator) -> NDArray[
 def t_quantile(probability: float, freedom: float) -> float:
     """Quantile of Student's t, by bisection on its distribution function.
 
-    With t = √ν tan θ the density becomes cos^(ν-1) θ, which Gauss-Legendre integrates to machine precision.
+    With t = √ν tan θ the density becomes cos^(ν-1) θ, which Gauss-Legendre integrates to machine
+    precision.
     """
     if probability < 0.5:
         return -t_quantile(1 - probability, freedom)

@@ -1,7 +1,10 @@
-"""What a target offers beside judging: the rules of its machine, and the candidates that others are compared with."""
+"""What a target offers beside judging: the rules of its machine, and the candidates that others are
+compared with.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -36,4 +39,16 @@ class Target(Evaluator, Oracle, Protocol):
     @property
     def library(self) -> Candidate | None:
         """The vendor library's kernel for this problem, where its time is known."""
+        ...
+
+    @property
+    def judge_keys(self) -> Mapping[str, tuple[str, ...] | None]:
+        """The keys of ``judge`` that mean something here, with the values they may take (None: any
+        that the schema allows).
+        """
+        ...
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """SHA-256 of the data files this target stands on, by the name they were asked for."""
         ...

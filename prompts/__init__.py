@@ -1,1 +1,3 @@
-"""Prompt templates and their rendering; only ``agents`` imports this room. It holds no template yet."""
+"""Prompt templates and their rendering; only ``agents`` imports this room. It holds no template
+yet.
+"""

@@ -1,1 +1,3 @@
-"""The compiler. Its first room is ``machine``: analytic models of the hardware that kernels run on."""
+"""The compiler. Its first room is ``machine``: analytic models of the hardware that kernels run
+on.
+"""

@@ -1,6 +1,8 @@
-"""Landscapes: whole knob spaces measured once and recorded, so that searches can be replayed on them.
+"""Landscapes: whole knob spaces measured once and recorded, so that searches can be replayed on
+them.
 
-`FORMATS` lists the readers by the ending of a file's name; ``data/`` holds the shipped recordings, opened by name.
+`FORMATS` lists the readers by the ending of a file's name; ``data/`` holds the shipped recordings,
+opened by name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """JSON lines, the format of the shipped recordings: a header, then one configuration a line.
 
-Header keys that are read: ``kernel``, ``gpu``, ``unit`` (us), the library's samples (``cublas_us`` or ``sdpa_us``), ``default`` (a mapping of
-knob values), ``knobs`` (the knob names, if they are not the known ones), and any whole number that names an extent (``m n k``, ``heads seq
-dim``). A row has the knobs, and ``us`` (a list of samples) or ``error``; ``err`` is the relative error of the result; ``regs spills
-shared`` are the compiler's facts. A failed row that lacks a knob holds for all of that knob's values.
+Header keys that are read: ``kernel``, ``gpu``, ``unit`` (us), the library's samples (``cublas_us``
+or ``sdpa_us``), ``default`` (a mapping of knob values), ``knobs`` (the knob names, if they are not
+the known ones), and any whole number that names an extent (``m n k``, ``heads seq dim``). A row has
+the knobs, and ``us`` (a list of samples) or ``error``; ``err`` is the relative error of the result;
+``regs spills shared`` are the compiler's facts. A failed row that lacks a knob holds for all of
+that knob's values.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ FACTS = ("regs", "spills", "shared")
 def read_jsonl(path: Path) -> Landscape:
     """Read a recording.
 
-    Raises:
-        LandscapeError: naming file and line, if it is truncated, not JSON, lacks a knob or holds impossible values.
+    Raises: LandscapeError: naming file and line, if it is truncated, not JSON, lacks a knob or
+        holds impossible values.
     """
     raw = path.read_bytes()
     try:
@@ -93,14 +95,19 @@ def _expand(
     for name, values in seen.items():
         if name not in row:
             if "error" not in row:
-                raise LandscapeError(f"{path}:{number}: expected a value of knob {name!r}, found none")
+                raise LandscapeError(
+                    f"{path}:{number}: expected a value of knob {name!r}, found none"
+                )
             choices.append(values)
         elif not isinstance(row[name], int | float | str):
-            raise LandscapeError(f"{path}:{number}: {name}: expected a knob value, found {row[name]!r}")
+            raise LandscapeError(
+                f"{path}:{number}: {name}: expected a knob value, found {row[name]!r}"
+            )
         else:
             choices.append([row[name]])
     return [
-        tuple(sorted(zip(seen, combination, strict=True))) for combination in itertools.product(*choices)
+        tuple(sorted(zip(seen, combination, strict=True)))
+        for combination in itertools.product(*choices)
     ]
 
 
@@ -119,8 +126,14 @@ def _entry(row: dict[str, Any], knobs: KnobPayload) -> Entry:
 
 
 def write_jsonl(landscape: Landscape, path: Path) -> None:
-    """Write a landscape so that `read_jsonl` gives it back (but for the file's hash); gzip if the name ends in ``.gz``."""
-    header: dict[str, Any] = {"kernel": landscape.kernel, **dict(landscape.extents), "gpu": landscape.device}
+    """Write a landscape so that `read_jsonl` gives it back (but for the file's hash); gzip if the
+    name ends in ``.gz``.
+    """
+    header: dict[str, Any] = {
+        "kernel": landscape.kernel,
+        **dict(landscape.extents),
+        "gpu": landscape.device,
+    }
     header |= {"unit": "us", "knobs": list(landscape.knob_names)}
     if landscape.library:
         key = next(key for key, name in LIBRARIES.items() if name == landscape.library)
@@ -132,7 +145,11 @@ def write_jsonl(landscape: Landscape, path: Path) -> None:
         row: dict[str, Any] = {**dict(entry.knobs), **dict(entry.facts)}
         if entry.max_error is not None:
             row["err"] = entry.max_error
-        row |= {"error": entry.error} if entry.error is not None else {"us": [t / 1e3 for t in entry.samples_ns]}
+        row |= (
+            {"error": entry.error}
+            if entry.error is not None
+            else {"us": [t / 1e3 for t in entry.samples_ns]}
+        )
         lines.append(json.dumps(row))
     data = ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

@@ -18,7 +18,9 @@ def _ending(name: str) -> str | None:
 
 
 def shipped_landscapes() -> dict[str, Path]:
-    """The shipped recordings: ``h200_gemm_4096x4096x4096`` is ``data/h200_gemm/gemm_4096x4096x4096.jsonl.gz``."""
+    """The shipped recordings: ``h200_gemm_4096x4096x4096`` is
+    ``data/h200_gemm/gemm_4096x4096x4096.jsonl.gz``.
+    """
     out = {}
     for path in sorted(DATA_DIR.glob("*/*")):
         ending = _ending(path.name)
@@ -31,8 +33,8 @@ def shipped_landscapes() -> dict[str, Path]:
 def locate(name: str, folder: Path | None = None) -> Path:
     """The file of a landscape: a shipped name, or a path relative to ``folder``.
 
-    Raises:
-        LandscapeError: if there is no such recording or no reader for it; it lists the shipped names and the nearest.
+    Raises: LandscapeError: if there is no such recording or no reader for it; it lists the shipped
+        names and the nearest.
     """
     shipped = shipped_landscapes()
     if name in shipped:
@@ -41,7 +43,9 @@ def locate(name: str, folder: Path | None = None) -> Path:
     if not path.is_file():
         near = difflib.get_close_matches(name, shipped, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise LandscapeError(f"no landscape {name!r}: expected a file or one of {', '.join(shipped)}{hint}")
+        raise LandscapeError(
+            f"no landscape {name!r}: expected a file or one of {', '.join(shipped)}{hint}"
+        )
     if _ending(path.name) is None:
         raise LandscapeError(f"{path}: expected a name ending in {' or '.join(FORMATS)}")
     return path.resolve()

@@ -1,4 +1,6 @@
-"""The landscape record: every configuration of a recorded space with its samples, or the reason why it does not run."""
+"""The landscape record: every configuration of a recorded space with its samples, or the reason why
+it does not run.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from kernelwright.env.types import KnobPayload, Scalar
 
 
 class LandscapeError(ValueError):
-    """A recording that cannot be read; the message names the file, the line, what was expected and what was found."""
+    """A recording that cannot be read; the message names the file, the line, what was expected and
+    what was found.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One configuration: times in ns, or ``error``; the relative error of its result and the compiler's facts, where recorded."""
+    """One configuration: times in ns, or ``error``; the relative error of its result and the
+    compiler's facts, where recorded.
+    """
 
     knobs: KnobPayload
     samples_ns: tuple[float, ...] = ()
@@ -34,16 +40,19 @@ class Entry:
 
     @property
     def true_ns(self) -> float:
-        """The median of the samples, NaN for a configuration that does not run. For scoring only."""
+        """The median of the samples, NaN for a configuration that does not run. For scoring
+        only.
+        """
         return statistics.median(self.samples_ns) if self.samples_ns else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Landscape:
-    """A recorded space: its knobs, its entries (one a configuration), and what is known of the recording.
+    """A recorded space: its knobs, its entries (one a configuration), and what is known of the
+    recording.
 
-    ``extents`` are the problem's, ``library_ns`` the samples of a vendor library on the same operands, ``device`` the GPU's name and
-    ``default`` the file's default configuration.
+    ``extents`` are the problem's, ``library_ns`` the samples of a vendor library on the same
+    operands, ``device`` the GPU's name and ``default`` the file's default configuration.
     """
 
     kernel: str

@@ -1,4 +1,6 @@
-"""Problems by name. A problem is a function of keyword arguments (its shape, its dtype) that returns a `Problem`."""
+"""Problems by name. A problem is a function of keyword arguments (its shape, its dtype) that
+returns a `Problem`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""GEMM as a GPU tuner sees it: C = A·B in fp16 with fp32 accumulation, and the tile sizes a Triton-style kernel offers.
+"""GEMM as a GPU tuner sees it: C = A·B in fp16 with fp32 accumulation, and the tile sizes a
+Triton-style kernel offers.
 
-The error bound: rounding the fp32 result to fp16 moves each element by at most u = 2^-11 relatively, and accumulating k products in fp32
-adds at most γ_k = k u32 / (1 - k u32) with u32 = 2^-24 times |A||B| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-section 3.5). In the norm, for random signs, |A||B| exceeds |AB| by about √k and the errors add like √k, so the second term is k u32.
+The error bound: rounding the fp32 result to fp16 moves each element by at most u = 2^-11
+relatively, and accumulating k products in fp32 adds at most γ_k = k u32 / (1 - k u32) with u32 =
+2^-24 times |A||B| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.5).
+In the norm, for random signs, |A||B| exceeds |AB| by about √k and the errors add like √k, so the
+second term is k u32.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Spaces: the candidates of one language. ``knobs`` exists; schedules, templates and sources come with the compiler."""
+"""Spaces: the candidates of one language. ``knobs`` exists; schedules, templates and sources come
+with the compiler.
+"""
 
 from __future__ import annotations
 

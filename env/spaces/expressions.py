@@ -1,8 +1,10 @@
-"""Constraint expressions: arithmetic over knob names, evaluated for one configuration or for arrays of them.
+"""Constraint expressions: arithmetic over knob names, evaluated for one configuration or for arrays
+of them.
 
-The language is the part of Python's expression syntax that a reader of a tuning script expects: numbers, names, ``+ - * / // % **``,
-comparisons (chained too), ``and or not``, ``a if c else b``, ``min max abs ceil floor log2``. There is no attribute, no subscript and no
-other call, so an expression from a campaign file cannot reach anything.
+The language is the part of Python's expression syntax that a reader of a tuning script expects:
+numbers, names, ``+ - * / // % **``, comparisons (chained too), ``and or not``, ``a if c else b``,
+``min max abs ceil floor log2``. There is no attribute, no subscript and no other call, so an
+expression from a campaign file cannot reach anything.
 """
 
 from __future__ import annotations
@@ -100,9 +102,9 @@ def _verify(node: ast.expr, text: str, names: set[str]) -> None:
             for part in parts:
                 _verify(part, text, names)
         case ast.Compare(left, ops, rights):
-            for op in ops:
-                if type(op) not in _COMPARE:
-                    raise no(f"the comparison {type(op).__name__}")
+            for comparison in ops:
+                if type(comparison) not in _COMPARE:
+                    raise no(f"the comparison {type(comparison).__name__}")
             for part in (left, *rights):
                 _verify(part, text, names)
         case ast.IfExp(test, then, other):
@@ -112,7 +114,9 @@ def _verify(node: ast.expr, text: str, names: set[str]) -> None:
             if name not in _CALLS:
                 raise no(f"the function {name!r}")
             if len(arguments) != 1 + (name in _TWO_ARGUMENTS):
-                raise ExpressionError(f"{text!r}: {name} takes {1 + (name in _TWO_ARGUMENTS)} argument(s)")
+                raise ExpressionError(
+                    f"{text!r}: {name} takes {1 + (name in _TWO_ARGUMENTS)} argument(s)"
+                )
             for part in arguments:
                 _verify(part, text, names)
         case _:
@@ -142,12 +146,14 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Compare(left, ops, rights):
             sides = [_evaluate(side, values) for side in (left, *rights)]
             out = None
-            for op, a, b in zip(ops, sides, sides[1:], strict=False):
-                step = _COMPARE[type(op)](a, b)
+            for comparison, a, b in zip(ops, sides, sides[1:], strict=False):
+                step = _COMPARE[type(comparison)](a, b)
                 out = step if out is None else np.logical_and(out, step)
             return out
         case ast.IfExp(test, then, other):
-            return np.where(_evaluate(test, values), _evaluate(then, values), _evaluate(other, values))
+            return np.where(
+                _evaluate(test, values), _evaluate(then, values), _evaluate(other, values)
+            )
         case ast.Call(ast.Name(name), arguments):
             return _CALLS[name](*(_evaluate(part, values) for part in arguments))
     raise AssertionError(f"unverified node {ast.dump(node)}")
@@ -157,8 +163,9 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
 class Constraint:
     """A rule that every configuration of a space obeys.
 
-    ``text`` is an expression over knobs, ``where`` (names with their own expressions, in order) and ``constants``. ``reason`` is a format
-    string over the same names, shown for a rejected configuration: ``"{regs:.0f} registers a thread, at most {max_regs}"``.
+    ``text`` is an expression over knobs, ``where`` (names with their own expressions, in order) and
+    ``constants``. ``reason`` is a format string over the same names, shown for a rejected
+    configuration: ``"{regs:.0f} registers a thread, at most {max_regs}"``.
     """
 
     code: str
@@ -185,8 +192,9 @@ class Constraint:
         for name, definition in (*where, ("", expression)):
             unknown = sorted(definition.names - known)
             if unknown:
+                listed = ", ".join(sorted(known))
                 raise ExpressionError(
-                    f"{definition.text!r}: unknown name {unknown[0]!r}; known: {', '.join(sorted(known))}"
+                    f"{definition.text!r}: unknown name {unknown[0]!r}; known: {listed}"
                 )
             known = known | {name}
 
@@ -208,5 +216,7 @@ class Constraint:
     def explain(self, values: Mapping[str, Scalar]) -> Violation:
         """The violation that a configuration breaking this rule gets."""
         scope = self._scope(values)
-        scalars = {name: value.item() if hasattr(value, "item") else value for name, value in scope.items()}
+        scalars = {
+            name: value.item() if hasattr(value, "item") else value for name, value in scope.items()
+        }
         return Violation(self.code, self.reason.format(**scalars))

@@ -1,8 +1,9 @@
-"""The knob space: named discrete values, rules with reasons, and the moves that searchers make in it.
+"""The knob space: named discrete values, rules with reasons, and the moves that searchers make in
+it.
 
-A configuration is a vector of levels (positions in each knob's values) and, over the full product in row-major order, one flat index.
-Everything that is asked often (validity, features, columns of values) is computed once for the whole product, so a space has at most
-`MAX_PRODUCT` combinations.
+A configuration is a vector of levels (positions in each knob's values) and, over the full product
+in row-major order, one flat index. Everything that is asked often (validity, features, columns of
+values) is computed once for the whole product, so a space has at most `MAX_PRODUCT` combinations.
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ MAX_PRODUCT = 10_000_000
 class KnobSpace:
     """Discrete knobs under constraints.
 
-    Args:
-        knobs: the choices; a step goes one position up or down in a knob's values.
-        constraints: rules over knob names; a configuration is valid when all hold.
-        members: flat indices of the only configurations that exist (a recorded landscape), or None for all.
-        members_reason: what is said of a configuration that is not a member.
-        default: the values of the space's default configuration.
+    Args: knobs: the choices; a step goes one position up or down in a knob's values. constraints:
+        rules over knob names; a configuration is valid when all hold. members: flat indices of the
+        only configurations that exist (a recorded landscape), or None for all. members_reason: what
+        is said of a configuration that is not a member. default: the values of the space's default
+        configuration.
 
-    Raises:
-        ValueError: if the product exceeds `MAX_PRODUCT`, nothing is valid, a name stands twice or the default is not in the space.
-        ExpressionError: if a constraint names what does not exist.
+    Raises: ValueError: if the product exceeds `MAX_PRODUCT`, nothing is valid, a name stands twice
+        or the default is not in the space. ExpressionError: if a constraint names what does not
+        exist.
     """
 
     def __init__(
@@ -54,13 +54,14 @@ class KnobSpace:
         self.combinations = math.prod(self.shape)
         if self.combinations > MAX_PRODUCT:
             raise ValueError(
-                f"expected at most {MAX_PRODUCT:,} combinations, found {self.combinations:,} ({self.shape})"
+                f"expected at most {MAX_PRODUCT:,} combinations, found {self.combinations:,}"
             )
         for constraint in self.constraints:
             constraint.check_names(frozenset(self.names))
         self._strides = tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
         self._position = [
-            {(type(value), value): level for level, value in enumerate(knob.values)} for knob in self.knobs
+            {(type(value), value): level for level, value in enumerate(knob.values)}
+            for knob in self.knobs
         ]
         self._by_name = dict(zip(self.names, range(len(self.names)), strict=True))
         self._members_reason = members_reason
@@ -74,7 +75,8 @@ class KnobSpace:
         self.valid: NDArray[np.int64] = np.flatnonzero(self.is_valid)
         if not len(self.valid):
             raise ValueError("no configuration satisfies the constraints")
-        # A bytes object answers "is this one valid" several times faster than a NumPy scalar look-up.
+        # A bytes object answers "is this one valid" several times faster than a NumPy scalar look-
+        # up.
         self._valid_bytes = self.is_valid.tobytes()
         self._candidates: dict[int, Candidate] = {}
         self.default: Candidate | None = None
@@ -117,7 +119,8 @@ class KnobSpace:
         if found is None:
             levels = self.unflat(index)
             pairs = tuple(
-                (knob.name, knob.values[level]) for knob, level in zip(self.knobs, levels, strict=True)
+                (knob.name, knob.values[level])
+                for knob, level in zip(self.knobs, levels, strict=True)
             )
             found = self._candidates[index] = Candidate(Language.KNOBS, pairs)
         return found
@@ -125,8 +128,8 @@ class KnobSpace:
     def index(self, candidate: Candidate) -> int:
         """The flat index of a candidate, valid or not.
 
-        Raises:
-            ValueError: if it names other knobs or a value that no knob has; the message lists what exists.
+        Raises: ValueError: if it names other knobs or a value that no knob has; the message lists
+            what exists.
         """
         violations, index = self._locate(candidate)
         if violations:
@@ -135,14 +138,15 @@ class KnobSpace:
 
     def _locate(self, candidate: Candidate) -> tuple[tuple[Violation, ...], int]:
         if candidate.language is not Language.KNOBS:
-            return (Violation("language", f"expected a knobs candidate, found {candidate.language}"),), -1
-        index, found = 0, []
-        values = candidate.knobs
-        for name in values:
-            if name not in self._by_name:
-                found.append(
-                    Violation("unknown_knob", f"unknown knob {name!r}; known: {', '.join(self.names)}")
-                )
+            return (
+                Violation("language", f"expected a knobs candidate, found {candidate.language}"),
+            ), -1
+        values, index, listed = candidate.knobs, 0, ", ".join(self.names)
+        found = [
+            Violation("unknown_knob", f"unknown knob {name!r}; known: {listed}")
+            for name in values
+            if name not in self._by_name
+        ]
         for i, knob in enumerate(self.knobs):
             if knob.name not in values:
                 found.append(Violation("missing_knob", f"knob {knob.name!r} has no value"))
@@ -205,7 +209,9 @@ class KnobSpace:
                 out.append(index + stride)
         return out
 
-    def mutate(self, candidate: Candidate, rng: np.random.Generator, steps: int = 1) -> Candidate | None:
+    def mutate(
+        self, candidate: Candidate, rng: np.random.Generator, steps: int = 1
+    ) -> Candidate | None:
         """``steps`` different knobs moved one step each, or None if the draw leaves the space."""
         index = self.mutate_index(self.index(candidate), rng, steps)
         return None if index is None else self.candidate(index)
@@ -242,14 +248,18 @@ class KnobSpace:
 
     @cached_property
     def feature_table(self) -> NDArray[np.float64]:
-        """Features of every combination: log2 of each knob, then all pairwise products, squares included.
+        """Features of every combination: log2 of each knob, then all pairwise products, squares
+        included.
 
-        A knob whose values are not all positive numbers counts by its level instead of its logarithm.
+        A knob whose values are not all positive numbers counts by its level instead of its
+        logarithm.
         """
         base = []
         for i, knob in enumerate(self.knobs):
             numeric = all(isinstance(v, int | float) and v > 0 for v in knob.values)
-            scale = np.log2(np.array(knob.values, dtype=float)) if numeric else np.arange(self.shape[i])
+            scale = (
+                np.log2(np.array(knob.values, dtype=float)) if numeric else np.arange(self.shape[i])
+            )
             base.append(scale[self.levels[:, i]].astype(np.float64))
         products = [base[i] * base[j] for i in range(len(base)) for j in range(i, len(base))]
         return np.stack([*base, *products], axis=1)

@@ -1,11 +1,13 @@
-"""Device tables: what a model or a roofline needs to know of a GPU, read from ``devices/NAME.yaml``.
+"""Device tables: what a model or a roofline needs to know of a GPU, read from
+``devices/NAME.yaml``.
 
-A table says where each number comes from; the constants of the analytic model that are fits and not hardware data stand under
-``fitted``, named.
+A table says where each number comes from; the constants of the analytic model that are fits and not
+hardware data stand under ``fitted``, named.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -58,20 +60,33 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in DEVICES_DIR.glob("*.yaml")))
 
 
+def _table(name: str) -> Path:
+    path = Path(name) if name.endswith((".yaml", ".yml")) else DEVICES_DIR / f"{name}.yaml"
+    if not path.is_file():
+        raise ValueError(f"unknown device {name!r}; known: {', '.join(device_names())}")
+    return path
+
+
+def device_sha256(name: str) -> str:
+    """The hash of a device's table."""
+    return hashlib.sha256(_table(name).read_bytes()).hexdigest()
+
+
 @cache
 def load_device(name: str) -> Device:
     """The device of a name, or of a YAML file's path.
 
-    Raises:
-        ValueError: if there is no such table, or it lacks a number, has an unknown one or a value of the wrong type; it says which.
+    Raises: ValueError: if there is no such table, or it lacks a number, has an unknown one or a
+        value of the wrong type; it says which.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else DEVICES_DIR / f"{name}.yaml"
-    if not path.is_file():
-        raise ValueError(f"unknown device {name!r}; known: {', '.join(device_names())}")
+    path = _table(name)
     table = yaml.safe_load(path.read_text())
     if not isinstance(table, dict) or not isinstance(table.get("fitted", {}), dict):
         raise ValueError(f"{path}: expected a mapping of numbers with a mapping 'fitted'")
-    values = {**{k: v for k, v in table.items() if k not in ("fitted", "sources")}, **table.get("fitted", {})}
+    values = {
+        **{k: v for k, v in table.items() if k not in ("fitted", "sources")},
+        **table.get("fitted", {}),
+    }
     values["name"] = path.stem if path.parent == DEVICES_DIR else str(path)
     known = {item.name: item.type for item in fields(Device)}
     for key, value in values.items():

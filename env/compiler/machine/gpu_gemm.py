@@ -1,18 +1,24 @@
-"""The analytic model of a tiled GEMM on a GPU, vectorised over configurations, with the breakdown of every estimate.
+"""The analytic model of a tiled GEMM on a GPU, vectorised over configurations, with the breakdown
+of every estimate.
 
-C = A·B with ``m x k`` and ``k x n`` operands of ``itemsize`` bytes; a block computes a ``bm x bn`` tile of C in K steps of ``bk`` with
-``warps`` warps and ``stages`` stages of asynchronous copies; blocks are ordered in groups of ``group_m`` tile rows. Steps:
+C = A·B with ``m x k`` and ``k x n`` operands of ``itemsize`` bytes; a block computes a ``bm x bn``
+tile of C in K steps of ``bk`` with ``warps`` warps and ``stages`` stages of asynchronous copies;
+blocks are ordered in groups of ``group_m`` tile rows. Steps:
 
-1. resources: registers a thread (accumulators plus a constant), and how many blocks an SM holds (occupancy);
+1. resources: registers a thread (accumulators plus a constant), and how many blocks an SM holds
+(occupancy);
 2. tiles of the output (padding waste is in the ceilings) and blocks resident on one SM;
-3. per K step: Tensor Core time, shared-memory reads by the warps, L2 traffic; the SM is busy for the longest of them;
+3. per K step: Tensor Core time, shared-memory reads by the warps, L2 traffic; the SM is busy for
+the longest of them;
 4. Little's law: latency is hidden by the stages in flight;
 5. waves: a tail wave costs a whole wave;
-6. HBM: traffic of a wave of tiles if the operands do not fit L2, and Little's law again for the bytes in flight;
+6. HBM: traffic of a wave of tiles if the operands do not fit L2, and Little's law again for the
+bytes in flight;
 7. the longer of SM and HBM time, plus the launch.
 
-The form of steps 3 to 5 and the constants under ``fitted`` in the device table were chosen so that the published figures of the lecture's
-landscape hold; on real landscapes the model is a strong prior for large problems and a weak one for decode shapes.
+The form of steps 3 to 5 and the constants under ``fitted`` in the device table were chosen so that
+the published figures of the lecture's landscape hold; on real landscapes the model is a strong
+prior for large problems and a weak one for decode shapes.
 """
 
 from __future__ import annotations
@@ -55,7 +61,9 @@ class Estimate:
     def row(self, i: int) -> dict[str, float | str]:
         """One configuration's breakdown; ``bound`` says what limits it."""
         out: dict[str, float | str] = {
-            item.name: float(getattr(self, item.name)[i]) for item in fields(self) if item.name != "bound"
+            item.name: float(getattr(self, item.name)[i])
+            for item in fields(self)
+            if item.name != "bound"
         }
         out["bound"] = BOUNDS[int(self.bound[i])]
         return out
@@ -69,11 +77,19 @@ def warp_grid(warps: NDArray[np.generic]) -> tuple[Column, Column]:
 
 
 def estimate_gemm(
-    device: Device, m: int, n: int, k: int, columns: Mapping[str, NDArray[np.generic]], itemsize: int = 2
+    device: Device,
+    m: int,
+    n: int,
+    k: int,
+    columns: Mapping[str, NDArray[np.generic]],
+    itemsize: int = 2,
 ) -> Estimate:
-    """Estimate every configuration in ``columns`` (arrays ``bm bn bk warps stages group_m`` of one length)."""
+    """Estimate every configuration in ``columns`` (arrays ``bm bn bk warps stages group_m`` of one
+    length).
+    """
     bm, bn, bk, warps, stages, group = (
-        columns[name].astype(np.float64) for name in ("bm", "bn", "bk", "warps", "stages", "group_m")
+        columns[name].astype(np.float64)
+        for name in ("bm", "bn", "bk", "warps", "stages", "group_m")
     )
     sms, clock = device.sms, device.clock_hz
     grid_m, grid_n = warp_grid(columns["warps"])

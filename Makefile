@@ -1,0 +1,41 @@
+# `make run` and `make test` are the two commands; each sets up what it needs. PYTHON picks the interpreter (3.11 or later).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup run test check bench audit clean
+
+setup: $(STAMP)
+
+# PIP_NO_CACHE_DIR and friends are the user's; an interrupted install leaves no stamp and is repeated.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelwright needs Python 3.11 or later, found " + sys.version.split()[0])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	@touch $(STAMP)
+
+run: setup
+	@$(BIN)/kernelwright run quickstart --fresh
+
+test: setup
+	$(BIN)/python -P -m pytest -n auto
+
+# mypy does not follow an editable install's import hook, so it checks a fresh copy of what a wheel would hold.
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf build/typecheck && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/typecheck .
+	cd build/typecheck && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml --python-executable ../../$(BIN)/python -p kernelwright
+	$(BIN)/lint-imports --no-logo
+
+bench: setup
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -P benchmarks/spine.py
+
+# The slow audits: kill -9 at a hundred places, and every figure of the mission documents.
+audit: setup
+	$(BIN)/python -P benchmarks/spine.py --only kill
+	$(BIN)/kernelwright figures
+
+clean:
+	rm -rf build $(VENV) *.egg-info

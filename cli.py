@@ -1,0 +1,255 @@
+"""The command line. Nothing below it prints; it imports nothing but its own library at the top, so
+``--help`` is quick.
+
+Exit codes: 0 done (a tie too), 1 the thing asked for failed, 2 the call or a file is wrong, 130
+interrupted (resumable). Under ``--json`` stdout holds one JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    help="Search for fast kernels with machines, and believe the result.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A campaign file or a shipped name.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="A.B=V", help="Override a key of the campaign.")
+]
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False)
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def _fail(
+    code: int, message: str, *, as_json: bool, body: dict[str, Any] | None = None
+) -> NoReturn:
+    if as_json:
+        none = dict.fromkeys(("file", "line", "path", "expected", "nearest"))
+        _print_json(body or {"error": {**none, "found": message}})
+    else:
+        sys.stderr.write(f"kernelwright: {message}\n")
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _refusals(*, as_json: bool) -> Iterator[None]:
+    """Turns the errors a user can cause into exit codes."""
+    from kernelwright.configs.errors import ConfigError
+    from kernelwright.search.campaign import ReplayError
+    from kernelwright.search.store import StoreError
+
+    try:
+        yield
+    except ConfigError as error:
+        _fail(2, str(error), as_json=as_json, body=error.to_json())
+    except StoreError as error:
+        _fail(2, str(error), as_json=as_json)
+    except ReplayError as error:
+        _fail(1, f"the run cannot be resumed: {error}", as_json=as_json)
+    except KeyboardInterrupt:
+        _fail(130, "interrupted; the same command goes on", as_json=as_json)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        import kernelwright
+
+        typer.echo(kernelwright.__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise typer.Exit(2)
+
+
+@app.command()
+def run(
+    config: Config,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of the run; runs/NAME unless given.")
+    ] = None,
+    overrides: Overrides = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Threads; never changes a result.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew in NAME-2, NAME-3, …")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a campaign, or go on with it."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.api import run as run_campaign
+        from kernelwright.configs.load import read_config
+        from kernelwright.display import LiveRun, summary_text
+
+        file = read_config(config, overrides or ()).file
+        # Progress goes to stderr when stdout must hold the JSON object alone.
+        console = _console(stderr=as_json)
+        with LiveRun(console, file.name, file.budget.trials) as live:
+            summary = run_campaign(
+                config, out, overrides=overrides or (), workers=workers, fresh=fresh, observe=live
+            )
+        if as_json:
+            _print_json(summary)
+        else:
+            console.print(summary_text(summary), soft_wrap=True)
+        if summary["best"] is None:
+            raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    as_json: Json = False,
+) -> None:
+    """Show a run: best trial with interval, counts by status, budget burnt."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.api import show as read_run
+        from kernelwright.display import summary_text
+
+        summary = read_run(folder)
+        if as_json:
+            _print_json(summary)
+        else:
+            _console().print(summary_text(summary), soft_wrap=True)
+
+
+@app.command()
+def check(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="A campaign file or a shipped name.")
+    ] = None,
+    overrides: Overrides = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of campaign files.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Validate a campaign and print its plan."""
+    with _refusals(as_json=as_json):
+        if schema:
+            from kernelwright.configs.jsonschema import campaign_schema
+
+            _print_json(campaign_schema())
+            return
+        if config is None:
+            _fail(2, "expected a CONFIG (or --schema)", as_json=as_json)
+        from kernelwright.configs.api import check as check_campaign
+        from kernelwright.display import check_text
+
+        plan = check_campaign(config, overrides or ())
+        if as_json:
+            _print_json(plan)
+        else:
+            _console().print(check_text(plan), soft_wrap=True)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="problems, spaces, directives, drivers, targets, backends or configs.",
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """List what there is."""
+    from kernelwright.configs.catalogue import CATALOGUE, catalogue
+
+    if what not in CATALOGUE:
+        from kernelwright.configs.errors import nearest
+
+        near = nearest(what, CATALOGUE)
+        hint = f"; did you mean {near!r}?" if near else ""
+        _fail(2, f"expected one of {', '.join(CATALOGUE)}, found {what!r}{hint}", as_json=as_json)
+    rows = catalogue(what)
+    if as_json:
+        _print_json({what: rows})
+        return
+    from kernelwright.display import table
+
+    if not rows:
+        _console().print(f"no {what} yet")
+    else:
+        _console().print(table(("name", "what it is"), [(r["name"], r["doc"]) for r in rows]))
+
+
+@app.command()
+def compare(
+    configs: Annotated[list[str], typer.Argument(metavar="CONFIG…", help="Two or more campaigns.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each campaign.")] = 20,
+    within: Annotated[float, typer.Option(help="How near to the best counts as found.")] = 0.05,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Compare campaigns that do the same work at equal budget."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.comparison import compare_configs
+        from kernelwright.display import table
+
+        result = compare_configs(configs, seeds=seeds, within=within, overrides=overrides or ())
+        if as_json:
+            _print_json(result)
+            return
+        console = _console()
+        headers = ("campaign", "runs", "solved", f"median to {within:.0%}", "95% low", "95% high")
+        rows = [
+            (s["config"], s["runs"], s["solved"], s["median"], s["low"], s["high"])
+            for s in result["summary"]["campaigns"]
+        ]
+        console.print(table(headers, rows))
+        for pair in result["summary"]["pairs"]:
+            console.print(pair["says"], soft_wrap=True)
+
+
+@app.command()
+def figures(as_json: Json = False) -> None:
+    """Recompute every reference figure beside its accepted value."""
+    with _refusals(as_json=as_json):
+        from kernelwright.search.figures.table import all_figures
+
+        rows = [
+            {"id": f.id, "figure": f.title, "accepted": f.accepted, "got": f.got, "ok": f.ok}
+            for f in all_figures()
+        ]
+        if as_json:
+            _print_json({"rows": rows})
+        else:
+            from kernelwright.display import table
+
+            headers = ("id", "figure", "accepted", "got", "ok")
+            _console().print(table(headers, [tuple(row[h] for h in headers) for row in rows]))
+        if not all(row["ok"] for row in rows):
+            raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

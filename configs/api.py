@@ -1,0 +1,181 @@
+"""Running campaigns from Python: what the command line calls, and `kernelwright.run`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import kernelwright
+from kernelwright.configs.build import Built, build
+from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.load import read_config
+from kernelwright.env.types import Language
+from kernelwright.search.campaign import Campaign, Progress
+from kernelwright.search.executors import make_executor
+from kernelwright.search.plan import Plan
+from kernelwright.search.store import SqliteStore
+from kernelwright.search.summary import summarise
+from kernelwright.search.trial import event
+
+DATABASE = "run.sqlite"
+
+
+def run(
+    config: str | Path | Mapping[str, Any],
+    out: str | Path | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    workers: int | None = None,
+    fresh: bool = False,
+    observe: Callable[[Progress], None] | None = None,
+) -> dict[str, Any]:
+    """Run a campaign, or go on with it, and return its summary (the object that ``run --json``
+    prints).
+
+    Args:
+        config: a campaign file, a shipped name or a mapping.
+        out: the run's folder, ``runs/NAME`` unless given.
+        overrides: ``a.b=value`` each, over the file.
+        workers: threads; never changes a result.
+        fresh: start anew in ``NAME-2``… instead of going on.
+        observe: called with the progress after everything that was recorded.
+
+    Raises:
+        ConfigError: if the campaign is refused, or the folder holds another one.
+        StoreError: if another process is running it.
+    """
+    campaign = read_config(config, overrides)
+    built = build(campaign)
+    folder = Path(out) if out is not None else Path("runs") / campaign.file.name
+    if fresh:
+        folder = _unused(folder)
+    resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
+    with SqliteStore(folder / DATABASE) as store:
+        _claim(store, folder, resolved, built.plan)
+        _write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
+        events = store.events()
+        if not events or events[-1].kind != "finished":
+            executor = make_executor(workers if workers is not None else campaign.file.workers)
+            Campaign(built.plan, store, executor=executor, observe=observe).run()
+        summary = {**summarise(store), "name": campaign.file.name, "out": str(folder)}
+        _write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
+        return summary
+
+
+def show(folder: str | Path) -> dict[str, Any]:
+    """The summary of a run's folder, finished or not.
+
+    Raises:
+        StoreError: if there is no run.
+    """
+    with SqliteStore(Path(folder) / DATABASE, readonly=True) as store:
+        meta = store.meta()
+        name = json.loads(meta["config"])["name"] if "config" in meta else None
+        return {**summarise(store), "name": name, "out": str(folder)}
+
+
+def plan_of(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Built:
+    """A campaign's plan without running it.
+
+    Raises:
+        ConfigError: if the campaign is refused.
+    """
+    return build(read_config(config, overrides))
+
+
+def _unused(folder: Path) -> Path:
+    number, out = 1, folder
+    while (out / DATABASE).exists():
+        number += 1
+        out = folder.with_name(f"{folder.name}-{number}")
+    return out
+
+
+def _claim(store: SqliteStore, folder: Path, resolved: dict[str, Any], plan: Plan) -> None:
+    """Make the folder this campaign's: new, the same, or the same with a larger budget.
+
+    Raises:
+        ConfigError: naming the first key that differs.
+    """
+    meta = store.meta()
+    text = json.dumps(resolved, sort_keys=True)
+    baseline = plan.baseline
+    entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
+    if baseline.candidate.language is Language.KNOBS:
+        entry["candidate"] = baseline.candidate.knobs
+    if "config" not in meta:
+        store.set_meta(config=text, baseline=json.dumps(entry), version=kernelwright.__version__)
+        return
+    old = json.loads(meta["config"])
+    if old == resolved:
+        return
+    old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
+    rest = {key: value for key, value in resolved.items() if key != "budget"}
+    before, after = _flat(old), _flat(rest)
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            raise _differs(folder, key, before.get(key), after.get(key))
+    for key in sorted(old_budget.keys() | budget.keys()):
+        was, now = old_budget.get(key), budget.get(key)
+        if (was is None and now is not None) or (was is not None and now is not None and now < was):
+            raise _differs(folder, f"budget.{key}", was, now)
+    earlier = sum(e.kind == "extended" for e in store.events())
+    store.record(events=[event("extended", 0, earlier, budget=budget)])
+    store.set_meta(config=text)
+
+
+def _differs(folder: Path, key: str, was: object, now: object) -> ConfigError:
+    hint = "" if not key.startswith("budget") else " or a larger one"
+    expected = f"{was!r}{hint}, as the run in {folder} has it (--fresh starts another)"
+    return ConfigError(str(folder), None, key, expected, repr(now))
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            out |= _flat(value, f"{prefix}{key}.")
+        else:
+            out[f"{prefix}{key}"] = value
+    return out
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file in one step, so that a crash leaves the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Validate a campaign and say what it would do: the object that ``check --json`` prints.
+
+    Raises:
+        ConfigError: if the campaign is refused.
+    """
+    built = plan_of(config, overrides)
+    space, budget = built.space, built.plan.budget
+    candidates = len(space.valid) if budget.trials is None else min(budget.trials, len(space.valid))
+    return {
+        "name": built.resolved["name"],
+        "problem": built.problem.identity,
+        "workloads": [w.label for w in built.problem.workloads],
+        "target": built.resolved["target"]["name"],
+        "evidence": built.target.evidence.value,
+        "driver": built.resolved["driver"]["name"],
+        "space": {"combinations": space.combinations, "valid": len(space.valid)},
+        "candidates": candidates,
+        "budget": asdict(budget),
+        "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
+        "finalists": built.plan.confirm.finalists,
+        "missing": [],
+    }

@@ -1,0 +1,124 @@
+"""``compare``: the same work under several drivers at equal budget, over many seeds.
+
+Campaign j takes seeds j·N … j·N + N - 1 above its own, so that no two campaigns share one: a driver
+compared with itself is an honest A/A test, and whether there is a difference is decided by the same
+interval for all pairs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from kernelwright.configs.build import Built, build
+from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.load import read_config
+from kernelwright.search.campaign import Campaign
+from kernelwright.search.efficiency import (
+    best_true_ns,
+    evaluations_to_target,
+    median_interval,
+    median_ratio,
+)
+from kernelwright.search.store import MemoryStore
+from kernelwright.search.summary import best_entry, best_trial
+
+# What must be equal for campaigns to do the same work.
+SAME = ("problem", "space", "target", "baseline", "budget", "judge")
+
+
+def compare_configs(
+    configs: Sequence[str], *, seeds: int = 20, within: float = 0.05, overrides: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Run every campaign ``seeds`` times and compare how many evaluations they need.
+
+    Raises: ConfigError: if a campaign is refused, or the campaigns do not do the same work at equal
+        budget.
+    """
+    if len(configs) < 2:
+        raise ConfigError("compare", None, "", "at least two campaigns", str(len(configs)))
+    if not 0 < within < math.inf:
+        raise ConfigError("compare", None, "--within", "a share above 0", str(within))
+    first = [read_config(config, overrides) for config in configs]
+    built = [build(campaign) for campaign in first]
+    _same_work(configs, built)
+    budget = built[0].plan.budget.trials
+    if budget is None or any(b.plan.budget.seconds is not None for b in built):
+        raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
+    rows, counts = [], []
+    for j, config in enumerate(configs):
+        runs = []
+        for i in range(seeds):
+            seed = first[j].file.seed + j * seeds + i
+            row = _run(build(read_config(config, [*overrides, f"seed={seed}"])), within)
+            runs.append(row["evaluations_to_target"])
+            rows.append({"config": config, "seed": seed, **row})
+        counts.append(runs)
+    return {"rows": rows, "summary": _summary(list(configs), counts, budget, within)}
+
+
+def _run(built: Built, within: float) -> dict[str, Any]:
+    store = MemoryStore()
+    Campaign(built.plan, store).run()
+    trials = store.trials()
+    space = built.space
+    best_ns = best_true_ns(built.target, [space.candidate(i) for i in space.valid.tolist()])
+    best = best_trial(trials)
+    return {
+        "evaluations_to_target": evaluations_to_target(trials, built.target, best_ns, within),
+        "best": best_entry(best) if best else None,
+    }
+
+
+def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
+    for config, other in zip(configs[1:], built[1:], strict=True):
+        for key in SAME:
+            wanted, found = built[0].resolved[key], other.resolved[key]
+            if wanted != found:
+                expected = f"the {key} of {configs[0]}: {wanted}"
+                raise ConfigError(config, None, key, expected, str(found))
+
+
+def _summary(
+    configs: list[str], counts: list[list[int | None]], budget: int, within: float
+) -> dict[str, Any]:
+    names = [f"{c} ({i + 1})" if configs.count(c) > 1 else c for i, c in enumerate(configs)]
+    campaigns = []
+    for name, runs in zip(names, counts, strict=True):
+        median = median_interval(runs)
+        campaigns.append(
+            {
+                "config": name,
+                "runs": len(runs),
+                "solved": sum(c is not None for c in runs),
+                "median": _finite(median.value),
+                "low": _finite(median.low),
+                "high": _finite(median.high),
+            }
+        )
+    pairs = []
+    for (i, left), (j, right) in itertools.combinations(enumerate(names), 2):
+        ratio = median_ratio(counts[i], counts[j], budget)
+        interval = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
+        says = f"no difference between {left} and {right}: ratio of medians {interval}"
+        if ratio.is_difference:
+            more, less = (left, right) if ratio.value > 1 else (right, left)
+            says = f"{more} needs more evaluations than {less}: {left} / {right} = {interval}"
+        pairs.append(
+            {
+                "left": left,
+                "right": right,
+                "ratio": ratio.value,
+                "ci_low": ratio.low,
+                "ci_high": ratio.high,
+                "difference": ratio.is_difference,
+                "says": says,
+            }
+        )
+    return {"within": within, "budget": budget, "campaigns": campaigns, "pairs": pairs}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,40 @@
+"""The one error of a campaign file: where it is, what was expected there, what was found, and the
+nearest known word.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ConfigError(Exception):
+    """A campaign that is refused. ``line`` counts from 1 and is None where there is no file;
+    ``path`` is dotted.
+    """
+
+    file: str
+    line: int | None
+    path: str
+    expected: str
+    found: str
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        key = f" {self.path}:" if self.path else ""
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        return f"{where}:{key} expected {self.expected}, found {self.found}{hint}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        return {"error": asdict(self)}
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that looks most like this one, if one does."""
+    found = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
+    return found[0] if found else None

@@ -1,0 +1,58 @@
+"""The campaign file's JSON Schema, for editors and other programs: the pydantic schema with every
+known choice spelt out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernelwright.configs.load import GIVEN
+from kernelwright.configs.resolve import options_model, resolve
+from kernelwright.configs.schema import CampaignFile
+from kernelwright.env.problems import PROBLEMS
+from kernelwright.evaluators import TARGETS
+from kernelwright.search.drivers import DRIVERS
+
+SCHEMA_FILE = Path(__file__).parent / "campaign.schema.json"
+
+
+def campaign_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a campaign file."""
+    schema = CampaignFile.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "kernelwright campaign"
+    definitions = schema.setdefault("$defs", {})
+    for key, table in (("problem", PROBLEMS), ("target", TARGETS), ("driver", DRIVERS)):
+        schema["properties"][key] = _choice(key, table, definitions)
+    return schema
+
+
+def _choice(key: str, table: Mapping[str, str], definitions: dict[str, Any]) -> dict[str, Any]:
+    known = []
+    for name in table:
+        model = options_model(resolve(table, name), GIVEN[key])
+        options = model.model_json_schema()
+        definitions.update(options.pop("$defs", {}))
+        options["title"] = f"{key} {name}"
+        options["properties"] = {"name": {"const": name}, **options.get("properties", {})}
+        options["required"] = ["name", *options.get("required", [])]
+        known.append(options)
+    plugin = {
+        "title": f"your own {key}: a dotted path or file.py:name",
+        "type": "object",
+        "properties": {"name": {"type": "string", "pattern": "[.:]"}},
+        "required": ["name"],
+    }
+    return {"anyOf": [*known, plugin]}
+
+
+def write_schema() -> None:
+    """Write the schema beside this module, where the package ships it."""
+    SCHEMA_FILE.write_text(json.dumps(campaign_schema(), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    write_schema()

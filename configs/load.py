@@ -1,0 +1,249 @@
+"""From a campaign file's text to a checked, resolved campaign: every default filled in, every path
+absolute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pydantic
+
+from kernelwright.configs.errors import ConfigError, nearest
+from kernelwright.configs.resolve import (
+    UnknownNameError,
+    file_options,
+    is_plugin,
+    options_model,
+    resolve,
+)
+from kernelwright.configs.schema import PLANNED_KEYS, PLANNED_VALUES, CampaignFile
+from kernelwright.configs.tree import Document, from_mapping, parse_document
+from kernelwright.env.problems import PROBLEMS
+from kernelwright.evaluators import PLANNED, TARGETS
+from kernelwright.search.drivers import DRIVERS
+
+CONFIGS_DIR = Path(__file__).parent
+# Keyword arguments that the framework gives to what a choice names, so they are not options.
+GIVEN = {"problem": (), "target": ("seed",), "driver": ("seed", "batch")}
+_TABLES: dict[str, Mapping[str, str]] = {"problem": PROBLEMS, "target": TARGETS, "driver": DRIVERS}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a choice names, and the checked options it is called with."""
+
+    name: str
+    factory: Callable[..., Any]
+    options: dict[str, Any]
+    plain: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A checked campaign file, and the document it came from (for errors found later)."""
+
+    file: CampaignFile
+    problem: Chosen
+    target: Chosen
+    driver: Chosen
+    document: Document
+    files: dict[str, str]
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The shipped campaigns by bare name."""
+    return {path.stem: path for path in sorted(CONFIGS_DIR.glob("*.yaml"))}
+
+
+def read_config(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Campaign:
+    """Read and check a campaign: a file's path, a shipped name, or a mapping.
+
+    Raises:
+        ConfigError: at the first fault.
+    """
+    if isinstance(config, Mapping):
+        return check_document(from_mapping(dict(config), overrides), Path())
+    shipped = shipped_configs()
+    path = Path(config)
+    if str(config) in shipped and not path.is_file():
+        path = shipped[str(config)]
+    if not path.is_file():
+        expected = f"a file or one of {', '.join(shipped)}"
+        raise ConfigError(
+            str(config), None, "", expected, "nothing there", nearest(str(config), shipped)
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), None, "", "UTF-8 text", f"byte {error.start} is not") from None
+    return check_document(parse_document(text, str(path), overrides), path.parent.resolve())
+
+
+def check_document(document: Document, folder: Path) -> Campaign:
+    """Check a document; names relative to ``folder``.
+
+    Raises:
+        ConfigError: at the first fault.
+    """
+    _refuse_planned(document)
+    file = cast(CampaignFile, _validate(document, (), CampaignFile, document.data))
+    files: dict[str, str] = {}
+    chosen = {key: _choose(document, key, getattr(file, key), folder, files) for key in _TABLES}
+    if file.budget.trials is None and file.budget.seconds is None:
+        raise document.error(("budget",), "at least one of trials, seconds", "neither")
+    return Campaign(file, chosen["problem"], chosen["target"], chosen["driver"], document, files)
+
+
+def _refuse_planned(document: Document) -> None:
+    for path, what in PLANNED_KEYS.items():
+        if document.get(*path[:-1]) is not None or len(path) == 1:
+            parent = document.get(*path[:-1]) if len(path) > 1 else document.data
+            if isinstance(parent, dict) and path[-1] in parent:
+                raise document.error(
+                    path, f"no such key yet: it needs {what}, which is not built", repr(path[-1])
+                )
+    for path, values in PLANNED_VALUES.items():
+        value = document.get(*path)
+        if isinstance(value, str) and value in values:
+            raise document.error(
+                path, f"another value: {values[value]} is not built yet", repr(value)
+            )
+
+
+def _validate(
+    document: Document, path: tuple[str, ...], model: type[pydantic.BaseModel], data: Any
+) -> pydantic.BaseModel:
+    try:
+        return model.model_validate(data)
+    except pydantic.ValidationError as error:
+        faults = error.errors(include_url=False)
+    # Unknown keys first: a misspelt key also shows up as the missing one.
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    where = (*path, *_plain_path(fault["loc"], data))
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        known = _keys_at(model, fault["loc"][:-1])
+        key = where[-1]
+        raise document.error(
+            where, f"one of the keys {', '.join(known)}", repr(key), nearest(key, known)
+        )
+    if fault["type"] in ("missing", "missing_argument"):
+        known = _keys_at(model, fault["loc"][:-1])
+        raise document.error(where[:-1], f"the key {where[-1]!r} (of {', '.join(known)})", "none")
+    expected, words = _expectation(fault)
+    found = fault["input"]
+    raise document.error(
+        where, expected, _show(found), nearest(str(found), words) if words else None
+    )
+
+
+def _plain_path(loc: tuple[int | str, ...], data: Any) -> tuple[str, ...]:
+    """A pydantic location without the names of models and union members that it puts between
+    keys.
+    """
+    out: list[str] = []
+    for i, part in enumerate(loc):
+        inside = isinstance(data, dict) and part in data
+        last = i == len(loc) - 1
+        if (
+            inside
+            or (isinstance(data, list) and isinstance(part, int))
+            or (last and isinstance(data, dict))
+        ):
+            out.append(str(part))
+            data = data[part] if inside or isinstance(data, list) else None
+    return tuple(out)
+
+
+def _keys_at(model: Any, loc: tuple[int | str, ...]) -> list[str]:
+    for part in loc:
+        fields = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", {})
+        if part in fields:
+            model = fields[part].annotation
+    fields = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", {})
+    return list(fields)
+
+
+def _expectation(fault: Any) -> tuple[str, list[str]]:
+    message = str(fault["msg"])
+    context = fault.get("ctx", {})
+    words: list[str] = []
+    if fault["type"] == "literal_error":
+        words = [w.strip(" '") for w in str(context["expected"]).replace(" or ", ",").split(",")]
+        return str(context["expected"]), words
+    if fault["type"] == "string_pattern_mismatch":
+        return f"text that matches {context['pattern']}", words
+    for lead in ("Input should be ", "String should have ", "Value error, "):
+        message = message.removeprefix(lead)
+    return message, words
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _choose(
+    document: Document, key: str, section: dict[str, Any], folder: Path, files: dict[str, str]
+) -> Chosen:
+    if "name" not in section:
+        raise document.error((key,), "the key 'name'", "none")
+    name = section["name"]
+    if not isinstance(name, str):
+        raise document.error((key, "name"), "a name", _show(name))
+    try:
+        factory = resolve(_TABLES[key], name, folder, PLANNED if key == "target" else None)
+    except UnknownNameError as error:
+        raise document.error((key, "name"), error.expected, error.found, error.near) from None
+    plain = {k: v for k, v in section.items() if k != "name"}
+    if is_plugin(name) and ".py:" in name:
+        path, _, attribute = name.rpartition(":")
+        path = str((folder / path).resolve())
+        name, files[path] = (
+            f"{path}:{attribute}",
+            hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+        )
+    for option in file_options(factory) & plain.keys():
+        if isinstance(plain[option], str) and (folder / plain[option]).is_file():
+            plain[option] = str((folder / plain[option]).resolve())
+    model = options_model(factory, GIVEN[key])
+    checked = _validate(document, (key,), model, plain)
+    options = {
+        field: getattr(checked, field)
+        for field in (*type(checked).model_fields, *(checked.model_extra or {}))
+    }
+    return Chosen(name, factory, options, {"name": name, **checked.model_dump(mode="json")})
+
+
+def resolved_config(
+    campaign: Campaign, hashes: Mapping[str, str], judge: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The campaign with every default and absolute path: what ``config.yaml`` holds. It can be run
+    again.
+    """
+    file = campaign.file
+    plain = file.model_dump(mode="json", exclude={"problem", "target", "driver", "judge", "hashes"})
+    out = {
+        key: plain[key]
+        for key in ("name", "space", "baseline", "budget", "stop", "batch", "seed", "workers")
+    }
+    for section in ("budget", "stop"):
+        out[section] = {key: value for key, value in out[section].items() if value is not None}
+    if not out["stop"]:
+        del out["stop"]
+    for key in ("problem", "target", "driver"):
+        out[key] = cast(Chosen, getattr(campaign, key)).plain
+    out["judge"] = dict(judge)
+    out["hashes"] = dict(sorted(hashes.items()))
+    order = typing.get_type_hints(CampaignFile)
+    return {key: out[key] for key in order if key in out}

@@ -1,0 +1,136 @@
+"""From a name to an object, and from an object's keyword-only parameters to the schema of its
+options.
+
+A name is short (a row of a room's table), dotted (``package.module:attr``) or a file's
+(``my_driver.py:MyDriver``, relative to the campaign file). Whatever it stands for is called with
+keyword arguments, so its signature is its schema: no registry, no base class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from kernelwright.configs.errors import nearest
+from kernelwright.env.types import FileOption
+
+
+class UnknownNameError(ValueError):
+    """A name that stands for nothing; ``expected`` lists what is known."""
+
+    def __init__(self, expected: str, found: str, near: str | None = None) -> None:
+        super().__init__(f"expected {expected}, found {found}")
+        self.expected, self.found, self.near = expected, found, near
+
+
+def is_plugin(name: str) -> bool:
+    """Whether a name is dotted or a file's, not a short one."""
+    return ":" in name or "." in name
+
+
+def resolve(
+    table: Mapping[str, str],
+    name: str,
+    folder: Path | None = None,
+    planned: Mapping[str, str] | None = None,
+) -> Any:
+    """The object a name stands for.
+
+    Raises:
+        UnknownNameError: if there is none; it lists the known names.
+    """
+    known = ", ".join(sorted(table))
+    if name in table:
+        return _attribute(table[name])
+    if planned and name in planned:
+        raise UnknownNameError(f"one of {known} ({planned[name]} is not built yet)", repr(name))
+    if not is_plugin(name):
+        raise UnknownNameError(
+            f"one of {known}, a dotted path or file.py:name", repr(name), nearest(name, table)
+        )
+    file, colon, attribute = name.rpartition(":")
+    if file.endswith(".py"):
+        return _from_file((folder or Path()) / file, attribute)
+    try:
+        return _attribute(name if colon else ":".join(name.rsplit(".", 1)))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnknownNameError(
+            f"an importable dotted path or one of {known}", f"{name!r} ({error})"
+        ) from None
+
+
+def _attribute(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _from_file(path: Path, attribute: str) -> Any:
+    path = path.resolve()
+    if not path.is_file():
+        raise UnknownNameError("a Python file", f"{path} (no such file)")
+    # The content is part of the module's name, so an edited file is loaded again.
+    digest = hashlib.sha256(str(path).encode() + b"\0" + path.read_bytes()).hexdigest()
+    name = f"kernelwright_plugin_{path.stem}_{digest[:16]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    try:
+        return getattr(sys.modules[name], attribute)
+    except AttributeError:
+        public = ", ".join(sorted(n for n in vars(sys.modules[name]) if not n.startswith("_")))
+        raise UnknownNameError(
+            f"a name in {path.name} (it has {public})", repr(attribute)
+        ) from None
+
+
+def options_model(
+    factory: Callable[..., Any], given: tuple[str, ...] = ()
+) -> type[pydantic.BaseModel]:
+    """A strict model of a factory's keyword-only parameters, without those that the framework
+    gives.
+    """
+    hints = _hints(factory)
+    fields: dict[str, Any] = {}
+    extra: typing.Literal["allow", "forbid"] = "forbid"
+    for parameter in inspect.signature(factory).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            extra = "allow"
+        if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name in given:
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints.get(parameter.name, Any), default)
+    config = pydantic.ConfigDict(extra=extra, strict=True, frozen=True, protected_namespaces=())
+    return pydantic.create_model(
+        getattr(factory, "__name__", "Options"), __config__=config, **fields
+    )
+
+
+def file_options(factory: Callable[..., Any]) -> set[str]:
+    """The options of a factory that may name a file."""
+    return {
+        name
+        for name, hint in _hints(factory).items()
+        if any(isinstance(mark, FileOption) for mark in getattr(hint, "__metadata__", ()))
+    }
+
+
+def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
+    function = factory.__init__ if inspect.isclass(factory) else factory
+    return typing.get_type_hints(function, include_extras=True)

@@ -1,0 +1,331 @@
+"""The campaign: ask, refuse or deduplicate, judge, record, tell; then confirm the finalists.
+
+A campaign that was interrupted at any instant is run again from the start: the driver is asked
+again and told the stored trials, only what is missing is judged. Since a driver is a pure function
+of what it is told and deterministic judges of what they are asked, the end is the same, bit for
+bit, however often the run was killed and however many workers it had.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from kernelwright.env.objective import log2_speedup
+from kernelwright.env.types import Proposal, Request, Role, Stage, Unpaired, Verdict
+from kernelwright.search.driver import Driver
+from kernelwright.search.executors import Executor, Serial
+from kernelwright.search.plan import Plan
+from kernelwright.search.store import Sitting, Store
+from kernelwright.search.trial import Event, Trial, event
+
+# Asks in a row without anything new before the campaign gives a driver up.
+BARREN_ASKS = 64
+
+
+class ReplayError(RuntimeError):
+    """A resumed driver proposed something else than what is stored: it is not a pure function of
+    what it was told.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a campaign stands; ``best`` is the best trial so far by objective."""
+
+    phase: str
+    trials: int
+    by_status: dict[str, int]
+    best: Trial | None
+    seconds: float
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a search ended: the rule's name (``trials seconds plateau roofline driver until``) and a
+    sentence.
+    """
+
+    rule: str
+    reason: str
+
+
+class Campaign:
+    """One campaign over a store.
+
+    Args: plan: what to do. store: where it is recorded; what it already holds is replayed.
+        executor: runs builds and deterministic judges side by side. observe: called after
+        everything that was recorded. until: stops the search (no confirmation follows) at the first
+        trial for which it is true; for measuring drivers. clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        *,
+        executor: Executor | None = None,
+        observe: Callable[[Progress], None] | None = None,
+        until: Callable[[Trial], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.plan, self.store = plan, store
+        self._executor = executor or Serial()
+        self._observe, self._until, self._clock = observe, until, clock
+        self._trials: list[Trial] = []
+        self._keys: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._best: Trial | None = None
+        self._best_share = 0.0
+        self._judged, self._judging_s = 0, 0.0
+        self._checked = 0
+
+    def run(self) -> Stop:
+        """Search, confirm, and say why the search ended.
+
+        Raises:
+            ReplayError: if the store was made by a driver that does not repeat itself.
+        """
+        self._earlier = self.store.spent(earlier=True)
+        self._stored = self.store.trials()
+        self._events = self.store.events()
+        self._epoch = sum(e.kind == "extended" for e in self._events)
+        self._started = self._clock()
+        self._search_s: float | None = None
+        stop, ask = self._search()
+        if self._until is not None and stop.rule == "until":
+            return stop
+        self._record(
+            events=[event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)]
+        )
+        self._search_s = self._clock() - self._started
+        self._confirm()
+        self._record(events=[event("finished", ask, self._epoch, trials=len(self._trials))])
+        return stop
+
+    # Searching
+
+    def _search(self) -> tuple[Stop, int]:
+        plan, ask, barren = self.plan, 0, 0
+        driver = plan.make_driver()
+        if plan.baseline.is_trial:
+            self._screen(driver, ask, [Proposal(plan.baseline.candidate, "baseline")], [])
+        while True:
+            stop = self._why_stop(ask)
+            if stop is not None:
+                return stop, ask
+            ask += 1
+            proposals = driver.ask(plan.batch)
+            if not proposals:
+                return Stop("driver", driver.stopped or "the driver proposed nothing"), ask
+            fresh, events = self._admit(ask, proposals)
+            self._screen(driver, ask, fresh, events)
+            barren = 0 if fresh else barren + 1
+            if barren == BARREN_ASKS:
+                return Stop("driver", f"nothing new in {BARREN_ASKS} asks in a row"), ask
+
+    def _admit(self, ask: int, proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Event]]:
+        """The proposals to judge, and events for those that are invalid or known."""
+        fresh: list[Proposal] = []
+        events: list[Event] = []
+        seen: dict[str, int] = {}
+        limit = self.plan.budget.trials
+        for slot, proposal in enumerate(proposals):
+            if limit is not None and len(self._trials) + len(fresh) >= limit:
+                break
+            key = proposal.candidate.key
+            number = self._keys.get(key, seen.get(key))
+            if number is not None:
+                events.append(event("duplicate", ask, slot, key=key, trial=number))
+                continue
+            violations = self.plan.space.check(proposal.candidate)
+            if violations:
+                reasons = [v.reason for v in violations]
+                text = str(proposal.candidate)
+                events.append(event("refused", ask, slot, key=key, candidate=text, reasons=reasons))
+                continue
+            seen[key] = len(self._trials) + len(fresh)
+            fresh.append(proposal)
+        return fresh, events
+
+    def _screen(
+        self, driver: Driver, ask: int, proposals: list[Proposal], events: list[Event]
+    ) -> None:
+        """Judge what is not stored, record it, and tell the driver everything."""
+        first = len(self._trials)
+        known = self._stored[first : first + len(proposals)]
+        for proposal, trial in zip(proposals, known, strict=False):
+            if proposal.candidate.key != trial.candidate.key:
+                raise ReplayError(
+                    f"trial {trial.number}: the store holds {trial.candidate}, "
+                    f"the driver now proposes {proposal.candidate}"
+                )
+        told = [
+            replace(t, verdicts=tuple(p for p in t.verdicts if p[0] is not Stage.CONFIRM))
+            for t in known
+        ]
+        missing = proposals[len(known) :]
+        groups = [missing] if self.plan.evaluator.deterministic else [[p] for p in missing]
+        for group in groups:
+            trials = self._judge(ask, first + len(told), group) if group else []
+            told += trials
+            if trials or events:
+                self._record(trials=trials, events=events)
+            events = []
+        if events:
+            self._record(events=events)
+        for trial in told:
+            self._learn(trial)
+        if told:
+            self._report("search", replayed=not missing)
+            driver.tell(told)
+
+    def _judge(self, ask: int, first: int, proposals: Sequence[Proposal]) -> list[Trial]:
+        plan, began = self.plan, self._clock()
+        against = plan.screen_against
+        requests = [
+            Request(proposal.candidate, Stage.SCREEN, against, trial=first + i)
+            for i, proposal in enumerate(proposals)
+        ]
+        workers = min(self._executor.workers, len(requests))
+        size = -(-len(requests) // workers)
+        chunks = [requests[i : i + size] for i in range(0, len(requests), size)]
+        verdicts = [v for part in self._executor.map(plan.evaluator.evaluate, chunks) for v in part]
+        self._judged += len(requests)
+        self._judging_s += self._clock() - began
+        return [
+            Trial(
+                number=request.trial,
+                candidate=proposal.candidate,
+                verdicts=((Stage.SCREEN, verdict),),
+                objective=log2_speedup(verdict) if verdict.status.passed else None,
+                proposer=proposal.proposer,
+                parents=proposal.parents,
+                seed=plan.seed,
+                ask=ask,
+                tokens=proposal.tokens,
+                usd=proposal.usd,
+            )
+            for request, proposal, verdict in zip(requests, proposals, verdicts, strict=True)
+        ]
+
+    def _learn(self, trial: Trial) -> None:
+        self._trials.append(trial)
+        self._keys[trial.candidate.key] = trial.number
+        self._counts[trial.status] += 1
+        if trial.objective is None:
+            return
+        if self._best is None or trial.objective > (self._best.objective or 0.0):
+            self._best = trial
+        if self.plan.stop.roofline is not None:
+            self._best_share = max(self._best_share, roofline_share(trial.verdicts[0][1]))
+
+    def _why_stop(self, ask: int) -> Stop | None:
+        budget, rules, count = self.plan.budget, self.plan.stop, len(self._trials)
+        if self._until is not None and any(self._until(t) for t in self._trials[self._checked :]):
+            return Stop("until", "the condition was met")
+        self._checked = count
+        if budget.trials is not None and count >= budget.trials:
+            return Stop("trials", f"{count} candidates were screened")
+        if rules.roofline is not None and self._best_share >= rules.roofline:
+            return Stop("roofline", f"the best sample is at {self._best_share:.3f} of the roofline")
+        if rules.plateau is not None and count:
+            since = count - 1 - (self._best.number if self._best else -1)
+            if since >= rules.plateau:
+                return Stop("plateau", f"{since} trials without a better one")
+        return self._out_of_time(ask)
+
+    def _out_of_time(self, ask: int) -> Stop | None:
+        limit = self.plan.budget.seconds
+        for past in self._events:
+            # A stop by time is final: it is read back, not decided again.
+            if (
+                past.kind == "stopped"
+                and past.slot == self._epoch
+                and past.data["rule"] == "seconds"
+            ):
+                return Stop("seconds", past.data["reason"]) if past.ask == ask else None
+        if limit is None or len(self._trials) < len(self._stored):
+            return None
+        spent = self._earlier.search_s + self._earlier.confirm_s + self._clock() - self._started
+        left, needed = limit - spent, self._confirmation_s()
+        if left > needed:
+            return None
+        return Stop(
+            "seconds", f"{spent:.1f} s of {limit:g} s are spent, confirming takes {needed:.1f} s"
+        )
+
+    def _confirmation_s(self) -> float:
+        """The estimated wall time of confirming the finalists, from the screens judged in this
+        sitting.
+        """
+        confirm = self.plan.confirm
+        each = self._judging_s / self._judged if self._judged else 0.0
+        return each * confirm.finalists * confirm.process_pairs * confirm.pairs
+
+    # Confirming
+
+    def _confirm(self) -> None:
+        plan = self.plan
+        passed = sorted(
+            (t for t in self._trials if t.objective is not None),
+            key=lambda t: (-(t.objective or 0.0), t.number),
+        )
+        done = {t.number for t in self._stored if t.verdict(Stage.CONFIRM) is not None}
+        for trial in passed[: plan.confirm.finalists]:
+            if trial.number not in done:
+                request = Request(
+                    trial.candidate,
+                    Stage.CONFIRM,
+                    plan.confirm_against,
+                    trial=trial.number,
+                    process_pairs=plan.confirm.process_pairs,
+                    pairs=plan.confirm.pairs,
+                    first_repeat=1,
+                )
+                (verdict,) = plan.evaluator.evaluate([request])
+                self._record(verdicts=[(trial.number, Stage.CONFIRM, verdict)])
+            self._report("confirm", replayed=trial.number in done)
+
+    # Recording
+
+    def _record(
+        self,
+        trials: Sequence[Trial] = (),
+        verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
+        events: Sequence[Event] = (),
+    ) -> None:
+        self.store.record(trials, verdicts, events, self._sitting())
+
+    def _sitting(self) -> Sitting:
+        elapsed = self._clock() - self._started
+        search = elapsed if self._search_s is None else self._search_s
+        return Sitting(search, elapsed - search)
+
+    def _report(self, phase: str, *, replayed: bool) -> None:
+        if self._observe is not None:
+            sitting, before = self._sitting(), self._earlier
+            seconds = sitting.search_s + sitting.confirm_s + before.search_s + before.confirm_s
+            counts = dict(self._counts)
+            self._observe(Progress(phase, len(self._trials), counts, self._best, seconds, replayed))
+
+
+def roofline_share(verdict: Verdict) -> float:
+    """The geometric mean over workloads of floor / candidate time, from the samples against the
+    baseline; 0 without floors.
+    """
+    floors, shares = dict(verdict.floors_ns), []
+    for m in verdict.measurements:
+        if m.role is Role.BASELINE and m.workload in floors:
+            samples = m.samples
+            times = (
+                samples.candidate_ns
+                if isinstance(samples, Unpaired)
+                else [c for pair in samples for c, _ in pair.samples_ns]
+            )
+            shares.append(floors[m.workload] / statistics.median(times))
+    return statistics.geometric_mean(shares) if shares else 0.0

@@ -1,0 +1,36 @@
+"""The seam between the campaign and whoever proposes: ask and tell.
+
+Law of replay: a driver is a pure function of (seed, batch size, trials told in proposal order). It
+gets data, never the campaign, so the number of workers, a restart or the clock cannot change what
+it proposes.
+
+A driver is a class called with the space, ``seed=``, ``batch=`` and its own keyword options, which
+come from the campaign file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kernelwright.env.types import Proposal
+from kernelwright.search.trial import Trial
+
+
+class Driver(Protocol):
+    """Proposes candidates and learns from trials."""
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it has nothing more to propose; None while it has."""
+        ...
+
+    def ask(self, n: int) -> Sequence[Proposal]:
+        """At most ``n`` proposals; none means that it has stopped, and `stopped` says why."""
+        ...
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """The trials of its proposals, in proposal order; a baseline that is itself a trial comes
+        first.
+        """
+        ...

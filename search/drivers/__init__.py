@@ -1,0 +1,13 @@
+"""Drivers over knob spaces, one small file each. A driver has ask and tell, and is a pure function
+of seed, batch and told trials.
+"""
+
+from __future__ import annotations
+
+DRIVERS: dict[str, str] = {
+    "random": "kernelwright.search.drivers.random:Random",
+    "grid": "kernelwright.search.drivers.grid:Grid",
+    "hill_climb": "kernelwright.search.drivers.hill_climb:HillClimb",
+    "evolution": "kernelwright.search.drivers.evolution:Evolution",
+    "cost_model": "kernelwright.search.drivers.cost_model:CostModel",
+}

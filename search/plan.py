@@ -1,0 +1,78 @@
+"""Everything a campaign needs, resolved: names have become objects, numbers have been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelwright.env.protocols import Evaluator, Space
+from kernelwright.env.types import Candidate, Reference, Role
+from kernelwright.search.driver import Driver
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent: screened candidates, and wall seconds with the confirmation included. None
+    is no limit.
+    """
+
+    trials: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopRules:
+    """When to stop early: at a share of the roofline, or after so many trials without a better
+    one.
+    """
+
+    roofline: float | None = None
+    plateau: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmPlan:
+    """How many finalists are confirmed, on how many process pairs of how many pairs."""
+
+    finalists: int = 3
+    process_pairs: int = 10
+    pairs: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What speedups are measured against; ``is_trial`` makes it trial 0."""
+
+    name: Literal["unscheduled", "default", "library"] | str
+    candidate: Candidate
+    is_trial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A campaign, ready to run."""
+
+    space: Space
+    evaluator: Evaluator
+    make_driver: Callable[[], Driver]
+    baseline: Baseline
+    budget: Budget
+    library: Candidate | None = None
+    stop: StopRules = StopRules()
+    confirm: ConfirmPlan = ConfirmPlan()
+    batch: int = 8
+    seed: int = 0
+
+    @property
+    def screen_against(self) -> tuple[Reference, ...]:
+        """What a screen is paired with."""
+        return (Reference(Role.BASELINE, self.baseline.candidate),)
+
+    @property
+    def confirm_against(self) -> tuple[Reference, ...]:
+        """What a confirmation is paired with: the baseline, and the library where its time is
+        known.
+        """
+        library = () if self.library is None else (Reference(Role.LIBRARY, self.library),)
+        return self.screen_against + library

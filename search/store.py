@@ -1,0 +1,325 @@
+"""Where trials, verdicts and events are kept: SQLite in WAL mode, or memory.
+
+Tables: ``trials`` (one row a candidate), ``verdicts`` (trial, stage), ``events``; beside them
+``meta`` (the resolved campaign, its baseline) and ``sittings`` (wall time). One `record` is one
+transaction, so a process killed at any instant leaves whole records and nothing else.
+``synchronous=NORMAL`` survives the death of the process; a transaction with an event that cost
+money is synced to the disk (``FULL``). Only the columns named ``at`` and the table ``sittings``
+hold wall times.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from kernelwright.env.records import dumps, loads
+from kernelwright.env.types import Candidate, Stage, Verdict
+from kernelwright.search.trial import Event, Trial
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (
+    name TEXT PRIMARY KEY, value TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trials (
+    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, candidate TEXT NOT NULL,
+    objective REAL, proposer TEXT NOT NULL, parents TEXT NOT NULL, seed INTEGER NOT NULL,
+    ask INTEGER NOT NULL, tokens INTEGER NOT NULL, usd REAL NOT NULL, at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS verdicts (
+    trial INTEGER NOT NULL REFERENCES trials (number), stage TEXT NOT NULL,
+    status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (trial, stage)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, ask INTEGER NOT NULL, slot INTEGER NOT NULL,
+    payload TEXT NOT NULL, tokens INTEGER NOT NULL, usd REAL NOT NULL, at REAL NOT NULL,
+    UNIQUE (ask, slot, kind)
+);
+CREATE TABLE IF NOT EXISTS sittings (
+    id INTEGER PRIMARY KEY, started REAL NOT NULL,
+    search_s REAL NOT NULL, confirm_s REAL NOT NULL
+);
+"""
+
+
+class StoreError(RuntimeError):
+    """A store that cannot be used: held by another process, damaged, or of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """Wall time of this sitting so far, in seconds."""
+
+    search_s: float = 0.0
+    confirm_s: float = 0.0
+
+
+class Store(Protocol):
+    """Keeps what a campaign records. One `record` is all or nothing."""
+
+    def record(
+        self,
+        trials: Sequence[Trial] = (),
+        verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
+        events: Sequence[Event] = (),
+        sitting: Sitting = Sitting(),
+    ) -> None:
+        """Append new trials, later verdicts of known trials and events; known events are left as
+        they are.
+        """
+        ...
+
+    def trials(self) -> list[Trial]:
+        """All trials in order."""
+        ...
+
+    def events(self) -> list[Event]:
+        """All events in order."""
+        ...
+
+    def meta(self) -> dict[str, str]:
+        """What is known of the campaign."""
+        ...
+
+    def set_meta(self, **values: str) -> None:
+        """Add or replace what is known."""
+        ...
+
+    def spent(self, *, earlier: bool = False) -> Sitting:
+        """Wall time summed over all sittings, or over those before this one."""
+        ...
+
+
+class MemoryStore:
+    """A store that lives as long as the process: for comparisons and tests."""
+
+    def __init__(self) -> None:
+        self._trials: list[Trial] = []
+        self._events: dict[tuple[int, int, str], Event] = {}
+        self._meta: dict[str, str] = {}
+        self._now = Sitting()
+
+    def record(
+        self,
+        trials: Sequence[Trial] = (),
+        verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
+        events: Sequence[Event] = (),
+        sitting: Sitting = Sitting(),
+    ) -> None:
+        """Append; see `Store.record`."""
+        self._now = sitting
+        self._trials.extend(trials)
+        for number, stage, verdict in verdicts:
+            old = self._trials[number]
+            kept = tuple(pair for pair in old.verdicts if pair[0] != stage)
+            self._trials[number] = replace(old, verdicts=(*kept, (stage, verdict)))
+        for item in events:
+            self._events.setdefault((item.ask, item.slot, item.kind), item)
+
+    def trials(self) -> list[Trial]:
+        """All trials in order."""
+        return list(self._trials)
+
+    def events(self) -> list[Event]:
+        """All events in order."""
+        return list(self._events.values())
+
+    def meta(self) -> dict[str, str]:
+        """What is known of the campaign."""
+        return dict(self._meta)
+
+    def set_meta(self, **values: str) -> None:
+        """Add or replace what is known."""
+        self._meta.update(values)
+
+    def spent(self, *, earlier: bool = False) -> Sitting:
+        """Wall time of its one sitting."""
+        return Sitting() if earlier else self._now
+
+
+class SqliteStore:
+    """A store in one SQLite file.
+
+    Args:
+        path: the file; it is made with its folder if missing.
+        readonly: only look; no lock is taken and nothing is made.
+
+    Raises:
+        StoreError: if another process is writing, or the file is not a store of this version.
+    """
+
+    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+        self.path = path
+        self._lock: int | None = None
+        self._sitting: int | None = None
+        if readonly:
+            if not path.is_file():
+                raise StoreError(f"{path}: no such run")
+            self._db = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None
+            )
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = _take_lock(path.with_suffix(".lock"))
+            self._db = sqlite3.connect(path, isolation_level=None)
+        try:
+            self._prepare(readonly=readonly)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise StoreError(f"{path}: expected a kernelwright store: {error}") from None
+        except StoreError:
+            self.close()
+            raise
+
+    def _prepare(self, *, readonly: bool) -> None:
+        self._db.execute("PRAGMA busy_timeout=10000")
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version not in ((SCHEMA_VERSION,) if readonly else (0, SCHEMA_VERSION)):
+            raise StoreError(
+                f"{self.path}: expected store version {SCHEMA_VERSION}, found {version}"
+            )
+        if readonly:
+            return
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+
+    def close(self) -> None:
+        """Close the file and release the lock."""
+        self._db.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
+        if durable:
+            self._db.execute("PRAGMA synchronous=FULL")
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._before_commit()
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        finally:
+            if durable:
+                self._db.execute("PRAGMA synchronous=NORMAL")
+
+    def _before_commit(self) -> None:
+        """Between the writes and their commit; a test of crashes overrides it."""
+
+    def record(
+        self,
+        trials: Sequence[Trial] = (),
+        verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
+        events: Sequence[Event] = (),
+        sitting: Sitting = Sitting(),
+    ) -> None:
+        """Append in one transaction; see `Store.record`."""
+        now = time.time()
+        rows = [_trial_row(trial, now) for trial in trials]
+        judged = [(t.number, stage, verdict) for t in trials for stage, verdict in t.verdicts]
+        paid = any(e.tokens or e.usd for e in events)
+        with self._transaction(durable=paid):
+            if rows:
+                self._db.executemany("INSERT INTO trials VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
+            if judged or verdicts:
+                self._db.executemany(
+                    "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?)",
+                    _verdict_rows([*judged, *verdicts], now),
+                )
+            if events:
+                self._db.executemany(
+                    "INSERT OR IGNORE INTO events (kind, ask, slot, payload, tokens, usd, at)"
+                    " VALUES (?,?,?,?,?,?,?)",
+                    [(e.kind, e.ask, e.slot, e.payload, e.tokens, e.usd, now) for e in events],
+                )
+            self._keep_sitting(sitting, now)
+
+    def _keep_sitting(self, sitting: Sitting, now: float) -> None:
+        if self._sitting is None:
+            cursor = self._db.execute(
+                "INSERT INTO sittings (started, search_s, confirm_s) VALUES (?,?,?)",
+                (now, sitting.search_s, sitting.confirm_s),
+            )
+            self._sitting = cursor.lastrowid
+        else:
+            self._db.execute(
+                "UPDATE sittings SET search_s=?, confirm_s=? WHERE id=?",
+                (sitting.search_s, sitting.confirm_s, self._sitting),
+            )
+
+    def trials(self) -> list[Trial]:
+        """All trials in order."""
+        verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
+        order = {stage: i for i, stage in enumerate(Stage)}
+        for number, stage, text in self._db.execute("SELECT trial, stage, verdict FROM verdicts"):
+            verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, text)))
+        names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
+        trials = []
+        for values in self._db.execute(f"SELECT {', '.join(names)} FROM trials ORDER BY number"):
+            row = dict(zip(names, values, strict=True))
+            row["candidate"] = loads(Candidate, row["candidate"])
+            row["parents"] = tuple(row["parents"].split())
+            judged = verdicts[row["number"]]
+            judged.sort(key=lambda pair: order[pair[0]])
+            trials.append(Trial(verdicts=tuple(judged), **row))
+        return trials
+
+    def events(self) -> list[Event]:
+        """All events in order."""
+        query = "SELECT kind, ask, slot, payload, tokens, usd FROM events ORDER BY id"
+        return [Event(*row) for row in self._db.execute(query)]
+
+    def meta(self) -> dict[str, str]:
+        """What is known of the campaign."""
+        return dict(self._db.execute("SELECT name, value FROM meta").fetchall())
+
+    def set_meta(self, **values: str) -> None:
+        """Add or replace what is known."""
+        with self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", list(values.items()))
+
+    def spent(self, *, earlier: bool = False) -> Sitting:
+        """Wall time summed over all sittings, or over those before this one."""
+        query = "SELECT total(search_s), total(confirm_s) FROM sittings WHERE id IS NOT ?"
+        row = self._db.execute(query, (self._sitting if earlier else None,)).fetchone()
+        return Sitting(*row)
+
+
+def _trial_row(t: Trial, now: float) -> tuple[object, ...]:
+    head = (t.number, t.candidate.key, dumps(t.candidate), t.objective, t.proposer)
+    return (*head, " ".join(t.parents), t.seed, t.ask, t.tokens, t.usd, now)
+
+
+def _verdict_rows(
+    verdicts: Iterable[tuple[int, Stage, Verdict]], now: float
+) -> list[tuple[int, str, str, str, float]]:
+    return [(n, stage.value, v.status.value, dumps(v), now) for n, stage, v in verdicts]
+
+
+def _take_lock(path: Path) -> int:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise StoreError(f"{path.parent}: another process is running this campaign") from None
+    return handle

@@ -1,0 +1,80 @@
+"""What a run's store says, as the JSON object that ``run`` and ``show`` print."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from kernelwright.env.types import Evidence, Role, Stage
+from kernelwright.evaluators.statistics import Interval, speedup
+from kernelwright.search.store import Store
+from kernelwright.search.trial import Trial
+
+
+def best_trial(trials: list[Trial]) -> Trial | None:
+    """The confirmed trial of greatest speedup; while none is confirmed, the screened one of
+    greatest objective.
+    """
+    confirmed = [(_ratio(t), -t.number, t) for t in trials if t.status.is_claim]
+    if confirmed:
+        return max(confirmed)[2]
+    passed = [
+        (t.objective, -t.number, t) for t in trials if t.objective is not None and t.status.passed
+    ]
+    return max(passed)[2] if passed else None
+
+
+def _ratio(trial: Trial) -> float:
+    interval = claimed(trial)
+    return interval.estimate if interval else 0.0
+
+
+def claimed(trial: Trial, role: Role = Role.BASELINE) -> Interval | None:
+    """The confirmed interval of a trial against a reference."""
+    verdict = trial.verdict(Stage.CONFIRM)
+    return None if verdict is None else speedup(verdict, role)
+
+
+def best_entry(trial: Trial) -> dict[str, Any]:
+    """The ``best`` object; without a confirmation the interval is null and the speedup a single
+    screen's.
+    """
+    interval = claimed(trial)
+    measurement = trial.verdicts[-1][1].measurements[0]
+    return {
+        "key": trial.candidate.key,
+        "status": trial.status.value,
+        "speedup": interval.estimate if interval else 2.0 ** (trial.objective or 0.0),
+        "ci_low": interval.low if interval else None,
+        "ci_high": interval.high if interval else None,
+        "evidence": Evidence(measurement.evidence).value,
+        "trial": trial.number,
+        "candidate": trial.candidate.knobs,
+    }
+
+
+def summarise(store: Store) -> dict[str, Any]:
+    """The state of a run: best, counts by status, what was spent, and how it ended."""
+    trials, events, meta, spent = store.trials(), store.events(), store.meta(), store.spent()
+    best = best_trial(trials)
+    library = claimed(best, Role.LIBRARY) if best else None
+    last = events[-1] if events else None
+    stops = [e for e in events if e.kind == "stopped"]
+    counts = Counter(trial.status.value for trial in trials)
+    return {
+        "best": best_entry(best) if best else None,
+        "library_ratio": library.estimate if library else None,
+        "trials": len(trials),
+        "by_status": dict(sorted(counts.items())),
+        "baseline": json.loads(meta["baseline"]) if "baseline" in meta else None,
+        "seconds": spent.search_s + spent.confirm_s,
+        "tokens": sum(t.tokens for t in trials) + sum(e.tokens for e in events),
+        "usd": sum(t.usd for t in trials) + sum(e.usd for e in events),
+        "seconds_search": spent.search_s,
+        "seconds_confirm": spent.confirm_s,
+        "finished": bool(last and last.kind == "finished"),
+        "stop": stops[-1].data if stops else None,
+        "refused": sum(e.kind == "refused" for e in events),
+        "duplicates": sum(e.kind == "duplicate" for e in events),
+    }
