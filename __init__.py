@@ -8,6 +8,7 @@ it is asked for, so ``import kernelwright`` is free.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,3 +26,9 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'kernelwright' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)
+
+
+# Gymnasium's convention is that importing a package makes its ids known. It is honoured only where
+# Gymnasium is there already, so that importing kernelwright alone stays free.
+if "gymnasium.envs.registration" in sys.modules:
+    import_module("kernelwright.env.gym.registration").register_ids()

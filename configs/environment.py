@@ -1,0 +1,77 @@
+"""Environments made from names: the functions that Gymnasium's ids point to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.configs.build import Built, build
+from kernelwright.configs.load import read_config
+from kernelwright.env.gym.knobs import KernelEnv
+from kernelwright.env.gym.reward import RewardModel
+from kernelwright.env.gym.vector import VectorKernelEnv
+
+DEFAULT_PROBLEM = {"name": "gemm_gpu"}
+DEFAULT_TARGET = {"name": "gpu-model"}
+
+
+def make_knobs(
+    *,
+    budget: int,
+    problem: Mapping[str, Any] = DEFAULT_PROBLEM,
+    target: Mapping[str, Any] = DEFAULT_TARGET,
+    noise_seed: int = 0,
+    rewards: Mapping[str, float] | None = None,
+) -> KernelEnv:
+    """``kernelwright/Knobs-v0``: problem and target as in a campaign file, by default the analytic
+    model at 4096^3.
+
+    Raises:
+        ConfigError: if problem or target are refused.
+    """
+    built = _build(problem, target, noise_seed)
+    return KernelEnv(
+        built.space,
+        built.target,
+        built.plan.baseline.candidate,
+        budget=budget,
+        rewards=RewardModel(**(rewards or {})),
+    )
+
+
+def make_knobs_vector(
+    *,
+    num_envs: int,
+    budget: int,
+    problem: Mapping[str, Any] = DEFAULT_PROBLEM,
+    target: Mapping[str, Any] = DEFAULT_TARGET,
+    noise_seed: int = 0,
+    rewards: Mapping[str, float] | None = None,
+) -> VectorKernelEnv:
+    """The batched ``kernelwright/Knobs-v0``; arguments as of `make_knobs`.
+
+    Raises:
+        ConfigError: if problem or target are refused.
+    """
+    built = _build(problem, target, noise_seed)
+    return VectorKernelEnv(
+        num_envs,
+        built.space,
+        built.target,
+        built.plan.baseline.candidate,
+        budget=budget,
+        rewards=RewardModel(**(rewards or {})),
+    )
+
+
+def _build(problem: Mapping[str, Any], target: Mapping[str, Any], seed: int) -> Built:
+    """The parts of a campaign that an environment has too; its driver is whoever acts."""
+    campaign = {
+        "name": "environment",
+        "problem": dict(problem),
+        "target": dict(target),
+        "driver": {"name": "random"},
+        "budget": {"trials": 1},
+        "seed": seed,
+    }
+    return build(read_config(campaign))
