@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import statistics
 import time
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.env.objective import log2_speedup
-from kernelwright.env.types import Proposal, Request, Role, Stage, Unpaired, Verdict
+from kernelwright.env.types import Candidate, Proposal, Request, Role, Stage, Unpaired, Verdict
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.plan import Plan
@@ -76,13 +77,16 @@ class Campaign:
         self.plan, self.store = plan, store
         self._executor = executor or Serial()
         self._observe, self._until, self._clock = observe, until, clock
-        self._trials: list[Trial] = []
+        # The store has the trials; only what decides is kept here, so memory and garbage
+        # collection do not grow with a long run.
+        self._count = 0
         self._keys: dict[str, int] = {}
+        self._finalists: list[tuple[float, int, Candidate]] = []
         self._counts: Counter[str] = Counter()
         self._best: Trial | None = None
         self._best_share = 0.0
         self._judged, self._judging_s = 0, 0.0
-        self._checked = 0
+        self._until_met = False
 
     def run(self) -> Stop:
         """Search, confirm, and say why the search ended.
@@ -104,7 +108,7 @@ class Campaign:
         )
         self._search_s = self._clock() - self._started
         self._confirm()
-        self._record(events=[event("finished", ask, self._epoch, trials=len(self._trials))])
+        self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
         return stop
 
     # Searching
@@ -135,7 +139,7 @@ class Campaign:
         seen: dict[str, int] = {}
         limit = self.plan.budget.trials
         for slot, proposal in enumerate(proposals):
-            if limit is not None and len(self._trials) + len(fresh) >= limit:
+            if limit is not None and self._count + len(fresh) >= limit:
                 break
             key = proposal.candidate.key
             number = self._keys.get(key, seen.get(key))
@@ -148,7 +152,7 @@ class Campaign:
                 text = str(proposal.candidate)
                 events.append(event("refused", ask, slot, key=key, candidate=text, reasons=reasons))
                 continue
-            seen[key] = len(self._trials) + len(fresh)
+            seen[key] = self._count + len(fresh)
             fresh.append(proposal)
         return fresh, events
 
@@ -156,7 +160,7 @@ class Campaign:
         self, driver: Driver, ask: int, proposals: list[Proposal], events: list[Event]
     ) -> None:
         """Judge what is not stored, record it, and tell the driver everything."""
-        first = len(self._trials)
+        first = self._count
         known = self._stored[first : first + len(proposals)]
         for proposal, trial in zip(proposals, known, strict=False):
             if proposal.candidate.key != trial.candidate.key:
@@ -214,21 +218,23 @@ class Campaign:
         ]
 
     def _learn(self, trial: Trial) -> None:
-        self._trials.append(trial)
+        self._count += 1
         self._keys[trial.candidate.key] = trial.number
+        self._until_met = self._until_met or (self._until is not None and self._until(trial))
         self._counts[trial.status] += 1
         if trial.objective is None:
             return
         if self._best is None or trial.objective > (self._best.objective or 0.0):
             self._best = trial
+        insort(self._finalists, (-trial.objective, trial.number, trial.candidate))
+        del self._finalists[self.plan.confirm.finalists :]
         if self.plan.stop.roofline is not None:
             self._best_share = max(self._best_share, roofline_share(trial.verdicts[0][1]))
 
     def _why_stop(self, ask: int) -> Stop | None:
-        budget, rules, count = self.plan.budget, self.plan.stop, len(self._trials)
-        if self._until is not None and any(self._until(t) for t in self._trials[self._checked :]):
+        budget, rules, count = self.plan.budget, self.plan.stop, self._count
+        if self._until_met:
             return Stop("until", "the condition was met")
-        self._checked = count
         if budget.trials is not None and count >= budget.trials:
             return Stop("trials", f"{count} candidates were screened")
         if rules.roofline is not None and self._best_share >= rules.roofline:
@@ -249,7 +255,7 @@ class Campaign:
                 and past.data["rule"] == "seconds"
             ):
                 return Stop("seconds", past.data["reason"]) if past.ask == ask else None
-        if limit is None or len(self._trials) < len(self._stored):
+        if limit is None or self._count < len(self._stored):
             return None
         spent = self._earlier.search_s + self._earlier.confirm_s + self._clock() - self._started
         left, needed = limit - spent, self._confirmation_s()
@@ -271,25 +277,21 @@ class Campaign:
 
     def _confirm(self) -> None:
         plan = self.plan
-        passed = sorted(
-            (t for t in self._trials if t.objective is not None),
-            key=lambda t: (-(t.objective or 0.0), t.number),
-        )
         done = {t.number for t in self._stored if t.verdict(Stage.CONFIRM) is not None}
-        for trial in passed[: plan.confirm.finalists]:
-            if trial.number not in done:
+        for _, number, candidate in self._finalists:
+            if number not in done:
                 request = Request(
-                    trial.candidate,
+                    candidate,
                     Stage.CONFIRM,
                     plan.confirm_against,
-                    trial=trial.number,
+                    trial=number,
                     process_pairs=plan.confirm.process_pairs,
                     pairs=plan.confirm.pairs,
                     first_repeat=1,
                 )
                 (verdict,) = plan.evaluator.evaluate([request])
-                self._record(verdicts=[(trial.number, Stage.CONFIRM, verdict)])
-            self._report("confirm", replayed=trial.number in done)
+                self._record(verdicts=[(number, Stage.CONFIRM, verdict)])
+            self._report("confirm", replayed=number in done)
 
     # Recording
 
@@ -311,7 +313,7 @@ class Campaign:
             sitting, before = self._sitting(), self._earlier
             seconds = sitting.search_s + sitting.confirm_s + before.search_s + before.confirm_s
             counts = dict(self._counts)
-            self._observe(Progress(phase, len(self._trials), counts, self._best, seconds, replayed))
+            self._observe(Progress(phase, self._count, counts, self._best, seconds, replayed))
 
 
 def roofline_share(verdict: Verdict) -> float:

@@ -9,7 +9,7 @@ values) is computed once for the whole product, so a space has at most `MAX_PROD
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import Candidate, Knob, Language, Scalar
 
 MAX_PRODUCT = 10_000_000
+Draw = Callable[[], float]
 
 
 class KnobSpace:
@@ -63,6 +64,7 @@ class KnobSpace:
             {(type(value), value): level for level, value in enumerate(knob.values)}
             for knob in self.knobs
         ]
+        self._movable = tuple(i for i, size in enumerate(self.shape) if size > 1)
         self._by_name = dict(zip(self.names, range(len(self.names)), strict=True))
         self._members_reason = members_reason
         self.is_member = np.ones(self.combinations, dtype=bool)
@@ -213,16 +215,16 @@ class KnobSpace:
         self, candidate: Candidate, rng: np.random.Generator, steps: int = 1
     ) -> Candidate | None:
         """``steps`` different knobs moved one step each, or None if the draw leaves the space."""
-        index = self.mutate_index(self.index(candidate), rng, steps)
+        index = self.mutate_index(self.index(candidate), rng.random, steps)
         return None if index is None else self.candidate(index)
 
-    def mutate_index(self, index: int, rng: np.random.Generator, steps: int = 1) -> int | None:
-        """`mutate` on flat indices."""
+    def mutate_index(self, index: int, draw: Draw, steps: int = 1) -> int | None:
+        """`mutate` on flat indices; ``draw`` gives uniform variates in [0, 1)."""
         levels = self.unflat(index)
-        movable = [i for i, size in enumerate(self.shape) if size > 1]
+        movable = list(self._movable)
         for _ in range(min(steps, len(movable))):
-            knob = movable.pop(int(rng.integers(len(movable))))
-            up = levels[knob] == 0 or (levels[knob] < self.shape[knob] - 1 and rng.random() < 0.5)
+            knob = movable.pop(int(draw() * len(movable)))
+            up = levels[knob] == 0 or (levels[knob] < self.shape[knob] - 1 and draw() < 0.5)
             index += self._strides[knob] if up else -self._strides[knob]
         return index if self._valid_bytes[index] else None
 
@@ -230,15 +232,18 @@ class KnobSpace:
         self, left: Candidate, right: Candidate, rng: np.random.Generator
     ) -> Candidate | None:
         """Each knob from either parent with equal chance, or None if the mixture is not valid."""
-        index = self.crossover_index(self.index(left), self.index(right), rng)
+        index = self.crossover_index(self.index(left), self.index(right), rng.random)
         return None if index is None else self.candidate(index)
 
-    def crossover_index(self, left: int, right: int, rng: np.random.Generator) -> int | None:
-        """`crossover` on flat indices."""
-        bits = int(rng.integers(1 << len(self.shape)))
+    def crossover_index(self, left: int, right: int, draw: Draw) -> int | None:
+        """`crossover` on flat indices; ``draw`` gives uniform variates in [0, 1)."""
+        bits = int(draw() * (1 << len(self.shape)))
         index = 0
-        for i, (a, b) in enumerate(zip(self.unflat(left), self.unflat(right), strict=True)):
-            index += (a if bits >> i & 1 else b) * self._strides[i]
+        for stride in self._strides:
+            a, left = divmod(left, stride)
+            b, right = divmod(right, stride)
+            index += (a if bits & 1 else b) * stride
+            bits >>= 1
         return index if self._valid_bytes[index] else None
 
     def features(self, candidate: Candidate) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Proposal
-from kernelwright.search.drivers.pool import EXHAUSTED, Pool
+from kernelwright.search.drivers.pool import EXHAUSTED, Pool, uniforms
 from kernelwright.search.trial import Trial
 
 TRIES = 32
@@ -49,6 +49,7 @@ class Evolution:
         del batch
         self._space = space
         self._rng = np.random.default_rng(seed)
+        self._draw = uniforms(self._rng)
         self._pool = Pool(space)
         self._population, self._count = population, parents
         self._crossover, self._two_knobs, self._tournament = crossover, two_knobs, tournament
@@ -74,30 +75,31 @@ class Evolution:
         return out
 
     def _child(self) -> tuple[int | None, tuple[int, ...]]:
-        rng, best = self._rng, self._best
+        draw, best = self._draw, self._best
         for _ in range(TRIES if best else 0):
             parents: tuple[int, ...]
-            if len(best) > 1 and rng.random() < self._crossover:
+            if len(best) > 1 and draw() < self._crossover:
                 left, right = self._two_ranks()
                 parents = (best[left][2], best[right][2])
-                index = self._space.crossover_index(*parents, rng)
+                index = self._space.crossover_index(*parents, draw)
             else:
                 parents = (best[self._rank()][2],)
-                steps = 2 if rng.random() < self._two_knobs else 1
-                index = self._space.mutate_index(parents[0], rng, steps)
+                steps = 2 if draw() < self._two_knobs else 1
+                index = self._space.mutate_index(parents[0], draw, steps)
             if index is not None and index in self._pool:
                 return index, parents
         return None, ()
 
     def _rank(self) -> int:
         """A parent's rank: the least of some uniform draws."""
-        return int(self._rng.integers(len(self._best), size=self._tournament).min())
+        least = min([self._draw() for _ in range(self._tournament)])
+        return int(least * len(self._best))
 
     def _two_ranks(self) -> tuple[int, int]:
         left = self._rank()
         right = self._rank()
         while right == left:
-            right = int(self._rng.integers(len(self._best)))
+            right = int(self._draw() * len(self._best))
         return left, right
 
     def tell(self, trials: Sequence[Trial]) -> None:

@@ -1,0 +1,217 @@
+"""What every driver, evaluator and store must do: subclass a contract and give it the thing.
+
+A contract's tests are collected through its subclasses only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kernelwright.env.objective import log2_speedup
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import (
+    Candidate,
+    Evidence,
+    Reference,
+    Request,
+    Role,
+    Stage,
+    Status,
+    Verdict,
+    knob_candidate,
+)
+from kernelwright.search.driver import Driver
+from kernelwright.search.store import Sitting, Store
+from kernelwright.search.trial import Trial, event
+
+
+def judged(number: int, candidate: Candidate, objective: float | None, ask: int = 0) -> Trial:
+    """A trial with a made-up verdict of that objective."""
+    from kernelwright.env.types import CacheState, Measurement, Unpaired
+
+    if objective is None:
+        verdict = Verdict(Status.BUILD_ERROR, "made_up")
+    else:
+        samples = Unpaired((1.0,), (2.0**objective,), reference_exact=True)
+        verdict = Verdict(
+            Status.OK,
+            measurements=(
+                Measurement(
+                    "w", Role.BASELINE, "k", samples, "c", CacheState.COLD, Evidence.MODELLED, "m"
+                ),
+            ),
+        )
+    return Trial(number, candidate, ((Stage.SCREEN, verdict),), objective, "test", (), 0, ask)
+
+
+def slope(space: KnobSpace, candidate: Candidate) -> float | None:
+    """A made-up objective with one top; some configurations fail."""
+    index = space.index(candidate)
+    if index % 11 == 3:
+        return None
+    levels = space.levels[index]
+    return float(-np.abs(levels - np.array(space.shape) // 2).sum())
+
+
+class DriverContract:
+    """A driver proposes valid, fresh candidates, is a pure function, and says why it stops."""
+
+    space: KnobSpace
+
+    def make(self, seed: int, batch: int) -> Driver:
+        raise NotImplementedError
+
+    def play(
+        self, seed: int, batch: int, limit: int, told: int | None = None
+    ) -> tuple[Driver, list]:
+        driver, asked = self.make(seed, batch), []
+        trials: list[Trial] = []
+        while len(asked) < limit:
+            proposals = driver.ask(batch)
+            if not proposals:
+                break
+            assert len(proposals) <= batch
+            fresh = [
+                judged(len(trials) + i, p.candidate, slope(self.space, p.candidate))
+                for i, p in enumerate(proposals)
+            ]
+            trials += fresh
+            driver.tell(fresh)
+            asked.append(tuple(proposals))
+        return driver, asked
+
+    @pytest.mark.parametrize("batch", [1, 3, 8])
+    def test_covers_the_space_without_an_invalid_or_repeated_proposal(self, batch):
+        driver, asked = self.play(5, batch, 10**6)
+        keys = [p.candidate.key for proposals in asked for p in proposals]
+        assert len(set(keys)) == len(keys)
+        assert all(not self.space.check(p.candidate) for proposals in asked for p in proposals)
+        assert len(keys) == len(self.space.valid)
+        assert driver.stopped
+
+    def test_says_nothing_while_it_can_go_on(self):
+        driver, _ = self.play(5, 4, 3)
+        assert driver.stopped is None
+
+    @pytest.mark.parametrize("batch", [1, 8])
+    def test_is_a_function_of_seed_batch_and_trials(self, batch):
+        assert self.play(3, batch, 20)[1] == self.play(3, batch, 20)[1]
+
+    def test_survives_only_failures(self):
+        driver = self.make(0, 4)
+        for ask in range(10):
+            proposals = driver.ask(4)
+            driver.tell([judged(4 * ask + i, p.candidate, None) for i, p in enumerate(proposals)])
+            assert proposals
+
+    def test_does_not_propose_what_somebody_else_tried(self):
+        driver = self.make(0, 8)
+        taken = [self.space.candidate(i) for i in self.space.valid[: len(self.space.valid) // 2]]
+        driver.tell([judged(i, c, slope(self.space, c)) for i, c in enumerate(taken)])
+        keys = {c.key for c in taken}
+        for _ in range(5):
+            proposals = driver.ask(8)
+            assert all(p.candidate.key not in keys for p in proposals)
+            driver.tell(
+                [judged(999, p.candidate, slope(self.space, p.candidate)) for p in proposals]
+            )
+
+
+class EvaluatorContract:
+    """A judge answers in order, keyed by request, and its claims have intervals."""
+
+    seed = 0
+    make: Callable[[int], object]
+
+    def candidates(self) -> tuple[Candidate, Candidate]:
+        """Two candidates that pass: one to judge, one to compare with."""
+        return (
+            knob_candidate({"bm": 256, "bn": 128, "bk": 32, "warps": 8, "stages": 4, "group_m": 8}),
+            knob_candidate({"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}),
+        )
+
+    def request(self, stage: Stage = Stage.SCREEN, **fields: int) -> Request:
+        one, other = self.candidates()
+        return Request(one, stage, (Reference(Role.BASELINE, other),), **fields)
+
+    def test_verdicts_come_in_order(self):
+        judge = self.make(0)
+        one, other = self.candidates()
+        against = (Reference(Role.BASELINE, other),)
+        requests = [Request(c, Stage.SCREEN, against) for c in (one, other, one)]
+        first, second, third = judge.evaluate(requests)
+        assert first == third != second
+
+    def test_equal_requests_get_equal_verdicts(self):
+        request = self.request(trial=3)
+        judge = self.make(1)
+        assert judge.deterministic
+        alone = judge.evaluate([request])
+        assert list(alone) == list(self.make(1).evaluate([self.request(trial=9), request]))[1:]
+
+    def test_a_screen_is_one_unpaired_sample_against_the_true_time(self):
+        (verdict,) = self.make(0).evaluate([self.request()])
+        assert verdict.status is Status.OK
+        (m,) = verdict.measurements
+        assert len(m.samples.candidate_ns) == 1
+        assert m.samples.reference_exact
+        assert m.samples.reference_ns[0] == self.make(0).true_ns([self.candidates()[1]])[0]
+
+    def test_a_confirmation_is_a_claim_with_the_truth_inside(self):
+        judge = self.make(0)
+        one, other = self.candidates()
+        fields = {"process_pairs": 10, "pairs": 8, "first_repeat": 1}
+        (verdict,) = judge.evaluate([self.request(Stage.CONFIRM, **fields)])
+        assert verdict.status.is_claim
+        truth = judge.true_ns([other])[0] / judge.true_ns([one])[0]
+        assert 2 ** log2_speedup(verdict) == pytest.approx(truth, rel=0.03)
+
+    def test_nothing_is_faster_than_the_floor(self):
+        judge = self.make(0)
+        floor = judge.floor_ns(judge.problem.workloads[0])
+        assert 0 < floor <= judge.true_ns([self.candidates()[0]])[0]
+
+
+class StoreContract:
+    """A store keeps what it was told, whole and in order."""
+
+    def make(self) -> Store:
+        raise NotImplementedError
+
+    def one(self, number: int, objective: float | None = 1.0) -> Trial:
+        return judged(number, knob_candidate({"a": number}), objective)
+
+    def test_trials_verdicts_and_events_come_back(self):
+        store = self.make()
+        trials = [self.one(0), self.one(1, None), self.one(2)]
+        store.record(trials[:2], events=[event("duplicate", 1, 0, key="x")])
+        store.record(trials[2:], sitting=Sitting(1.0, 0.0))
+        assert store.trials() == trials
+        assert [e.data for e in store.events()] == [{"key": "x"}]
+        claim = Verdict(Status.WIN, measurements=trials[0].verdicts[0][1].measurements)
+        store.record(verdicts=[(0, Stage.CONFIRM, claim)])
+        assert store.trials()[0].verdict(Stage.CONFIRM) == claim
+        assert store.trials()[0].status is Status.WIN
+
+    def test_a_known_event_is_recorded_once(self):
+        store = self.make()
+        store.record(events=[event("stopped", 3, 0, rule="trials")])
+        store.record(events=[event("stopped", 3, 0, rule="other"), event("stopped", 4, 0)])
+        assert [json.loads(e.payload) for e in store.events()] == [{"rule": "trials"}, {}]
+
+    def test_meta_is_replaced(self):
+        store = self.make()
+        store.set_meta(config="a", version="1")
+        store.set_meta(config="b")
+        assert store.meta() == {"config": "b", "version": "1"}
+
+    def test_time_is_what_the_sitting_said_last(self):
+        store = self.make()
+        store.record([self.one(0)], sitting=Sitting(1.0, 0.0))
+        store.record([self.one(1)], sitting=Sitting(2.0, 0.5))
+        assert store.spent() == Sitting(2.0, 0.5)
+        assert store.spent(earlier=True) == Sitting()

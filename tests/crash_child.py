@@ -1,0 +1,68 @@
+"""A campaign that kills itself with SIGKILL at a chosen instant, for crash tests and benchmark.
+
+    crash_child.py CONFIG OUT MODE AT [SET…]
+
+MODE is where it dies: ``judge`` while trial AT is judged, ``commit`` between the writes of the
+transaction that holds trial AT and its commit, ``after`` right after that commit, ``confirm``
+between the writes of confirm verdict AT and their commit, ``confirming`` while finalist AT is
+judged, ``never``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from kernelwright.configs import api
+from kernelwright.env.types import Request, Stage, Verdict
+from kernelwright.evaluators.gpu_model import GpuModel
+from kernelwright.evaluators.recorded import Recorded
+from kernelwright.search.store import SqliteStore
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    config, out, mode, at_text, *overrides = sys.argv[1:]
+    at = int(at_text)
+    record = SqliteStore.record
+    pending: dict[str, object] = {}
+    confirmed = 0
+
+    def watched_record(self, trials=(), verdicts=(), *rest, **named):  # type: ignore[no-untyped-def]
+        pending["trials"], pending["verdicts"] = trials, verdicts
+        record(self, trials, verdicts, *rest, **named)
+        if mode == "after" and any(t.number == at for t in trials):
+            die()
+        pending.clear()
+
+    def before_commit(self: SqliteStore) -> None:
+        nonlocal confirmed
+        if mode == "commit" and any(t.number == at for t in pending.get("trials", ())):
+            die()
+        if pending.get("verdicts"):
+            if mode == "confirm" and confirmed == at:
+                die()
+            confirmed += 1
+
+    SqliteStore.record = watched_record  # type: ignore[method-assign]
+    SqliteStore._before_commit = before_commit  # type: ignore[method-assign]
+    for target in (GpuModel, Recorded):
+        judge = target._judge
+
+        def watched(self, request: Request, judge=judge) -> Verdict:  # type: ignore[no-untyped-def]
+            if mode == "judge" and request.stage is Stage.SCREEN and request.trial == at:
+                die()
+            if mode == "confirming" and request.stage is Stage.CONFIRM and confirmed == at:
+                die()
+            return judge(self, request)
+
+        target._judge = watched  # type: ignore[method-assign]
+    api.run(config, out, overrides=overrides)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import knob_lists
+
+from kernelwright.env.problems.gemm_gpu import KNOBS, UNSCHEDULED
+from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Candidate, Knob, Language, knob_candidate
+
+SMALL = KnobSpace(
+    [Knob("a", (1, 2, 4)), Knob("b", (1, 2, 4, 8)), Knob("c", (0, 1))],
+    [Constraint("product", "a * b <= 8", "{a} * {b} is above 8")],
+)
+
+
+def test_enumerates_exactly_what_the_rules_allow():
+    wanted = {
+        (a, b, c) for a, b, c in itertools.product((1, 2, 4), (1, 2, 4, 8), (0, 1)) if a * b <= 8
+    }
+    found = {tuple(SMALL.candidate(i).knobs.values()) for i in SMALL.valid.tolist()}
+    assert found == wanted
+    assert SMALL.combinations == 24
+
+
+@given(knob_lists(), st.data())
+def test_levels_indices_and_candidates_agree(knobs, data):
+    space = KnobSpace(knobs)
+    index = data.draw(st.integers(0, space.combinations - 1))
+    assert space.flat(space.unflat(index)) == index
+    assert space.levels[index].tolist() == space.unflat(index)
+    candidate = space.candidate(index)
+    assert space.index(candidate) == index
+    assert space.canonical(candidate) == candidate
+    assert space.check(candidate) == ()
+
+
+@given(st.integers(0, 2**32))
+def test_moves_stay_in_the_space(seed):
+    rng = np.random.default_rng(seed)
+    one, other = SMALL.sample(rng), SMALL.sample(rng)
+    for moved in (
+        SMALL.mutate(one, rng),
+        SMALL.mutate(one, rng, 2),
+        SMALL.crossover(one, other, rng),
+    ):
+        assert moved is None or SMALL.check(moved) == ()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 2))
+def test_a_mutation_moves_that_many_knobs_one_step(seed, steps):
+    rng = np.random.default_rng(seed)
+    one = SMALL.sample(rng)
+    moved = SMALL.mutate(one, rng, steps)
+    if moved is not None:
+        before, after = SMALL.unflat(SMALL.index(one)), SMALL.unflat(SMALL.index(moved))
+        assert (
+            sorted(abs(x - y) for x, y in zip(before, after, strict=True))
+            == [0] * (3 - steps) + [1] * steps
+        )
+
+
+@given(st.integers(0, 2**32))
+def test_a_crossover_takes_every_knob_from_a_parent(seed):
+    rng = np.random.default_rng(seed)
+    left, right = SMALL.sample(rng), SMALL.sample(rng)
+    child = SMALL.crossover(left, right, rng)
+    if child is not None:
+        for name, value in child.knobs.items():
+            assert value in (left.knobs[name], right.knobs[name])
+
+
+def test_neighbours_are_symmetric_and_one_step_away():
+    for index in SMALL.valid.tolist():
+        for near in SMALL.neighbour_indices(index):
+            assert index in SMALL.neighbour_indices(near)
+            steps = np.abs(SMALL.levels[index] - SMALL.levels[near])
+            assert steps.sum() == 1
+
+
+def test_sampling_reaches_everything():
+    rng = np.random.default_rng(0)
+    seen = {SMALL.index(SMALL.sample(rng)) for _ in range(2000)}
+    assert seen == set(SMALL.valid.tolist())
+
+
+def test_every_broken_rule_is_named_with_its_values():
+    (violation,) = SMALL.check(knob_candidate({"a": 4, "b": 8, "c": 0}))
+    assert (violation.code, violation.reason) == ("product", "4 * 8 is above 8")
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "reason"),
+    [
+        ({"a": 3, "b": 1, "c": 0}, "knob_value", "a=3: expected one of 1, 2, 4"),
+        ({"a": 1.0, "b": 1, "c": 0}, "knob_value", "a=1.0: expected one of 1, 2, 4"),
+        ({"a": True, "b": 1, "c": 0}, "knob_value", "a=True"),
+        ({"a": 1, "b": 1}, "missing_knob", "'c' has no value"),
+        ({"a": 1, "b": 1, "c": 0, "d": 1}, "unknown_knob", "unknown knob 'd'; known: a, b, c"),
+    ],
+)
+def test_what_is_not_a_configuration_is_told_why(values, code, reason):
+    violation = SMALL.check(knob_candidate(values))[0]
+    assert violation.code == code
+    assert reason in violation.reason
+
+
+def test_other_languages_are_not_in_the_space():
+    assert SMALL.check(Candidate(Language.SOURCE, "int x;"))[0].code == "language"
+
+
+def test_members_restrict_the_space():
+    space = KnobSpace(
+        [Knob("a", (1, 2, 4))], members=np.array([0, 2]), members_reason="not recorded"
+    )
+    assert space.valid.tolist() == [0, 2]
+    assert space.check(knob_candidate({"a": 2}))[0].reason == "not recorded"
+
+
+def test_features_are_logs_and_products():
+    row = SMALL.features(knob_candidate({"a": 4, "b": 2, "c": 1}))
+    # c has a value of 0, so its level stands for its logarithm.
+    np.testing.assert_allclose(row, [2, 1, 1, 4, 2, 2, 1, 1, 1])
+
+
+def test_gemm_has_28_features_with_the_intercept():
+    assert KnobSpace(KNOBS).feature_table.shape == (6000, 27)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KnobSpace([]), "distinct knob names"),
+        (lambda: KnobSpace([Knob("a", (1,)), Knob("a", (2,))]), "distinct knob names"),
+        (lambda: KnobSpace([Knob(n, tuple(range(400))) for n in "abc"]), "at most 10,000,000"),
+        (lambda: KnobSpace([Knob("a", (1,))], [Constraint("x", "a > 1", "")]), "no configuration"),
+        (lambda: KnobSpace([Knob("a", (1,))], [Constraint("x", "b > 1", "")]), "unknown name 'b'"),
+        (
+            lambda: KnobSpace([Knob("a", (1,))], default=[("a", 2)]),
+            "default a=2: a=2: expected one of",
+        ),
+    ],
+)
+def test_spaces_that_cannot_be_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_default_is_kept():
+    assert KnobSpace(KNOBS, default=UNSCHEDULED).default == Candidate(Language.KNOBS, UNSCHEDULED)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from contracts import EvaluatorContract
+
+from kernelwright.env.landscape.open import locate, open_landscape
+from kernelwright.env.problems.gemm_gpu import gemm_gpu
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import (
+    Language,
+    Reference,
+    Request,
+    Role,
+    Stage,
+    Status,
+    Unpaired,
+    knob_candidate,
+)
+from kernelwright.evaluators.gpu_model import GpuModel
+from kernelwright.evaluators.noise import Noise
+from kernelwright.evaluators.recorded import Recorded
+
+NAME = "h200_gemm_4096x4096x4096"
+BASE = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
+TOO_BIG = {"bm": 256, "bn": 256, "bk": 128, "warps": 8, "stages": 5, "group_m": 1}
+
+
+def ask(judge, values, stage=Stage.SCREEN, role=Role.BASELINE, **fields):
+    request = Request(
+        knob_candidate(values), stage, (Reference(role, knob_candidate(BASE)),), **fields
+    )
+    return judge.evaluate([request])[0]
+
+
+class TestGpuModel(EvaluatorContract):
+    make = staticmethod(lambda seed: GpuModel(gemm_gpu(), seed=seed, noise=Noise(lognormal=0.02)))
+
+
+class TestGpuModelWithoutNoise(EvaluatorContract):
+    make = staticmethod(lambda seed: GpuModel(gemm_gpu(), seed=seed))
+
+    def test_the_claim_is_exact(self):
+        (verdict,) = self.make(0).evaluate([self.request(Stage.CONFIRM, process_pairs=3, pairs=2)])
+        logs = {c / r for pair in verdict.measurements[0].samples for c, r in pair.samples_ns}
+        assert len(logs) == 1
+        assert verdict.status is Status.WIN
+
+
+class TestRecorded(EvaluatorContract):
+    make = staticmethod(lambda seed: Recorded(gemm_gpu(), seed=seed, landscape=NAME))
+
+
+def test_noise_is_redrawn_by_seed_and_repeat_but_not_by_trial():
+    judge = GpuModel(gemm_gpu(), seed=1, noise=Noise(lognormal=0.02))
+    other = GpuModel(gemm_gpu(), seed=2, noise=Noise(lognormal=0.02))
+    assert ask(judge, BASE) == ask(judge, BASE, trial=77)
+    assert ask(judge, BASE) != ask(judge, BASE, first_repeat=1)
+    assert ask(judge, BASE) != ask(other, BASE)
+
+
+def test_drift_moves_screens_and_cancels_in_pairs():
+    judge = GpuModel(gemm_gpu(), seed=1, noise=Noise(drift=0.1))
+    screens = {
+        ask(judge, BASE, trial=t).measurements[0].samples.candidate_ns for t in range(0, 90, 30)
+    }
+    assert len(screens) == 3
+    claim = ask(judge, BASE, Stage.CONFIRM, trial=30, process_pairs=4, pairs=2)
+    assert claim.status is Status.TIE
+
+
+def test_process_pairs_swap_roles_and_start_order():
+    claim = ask(GpuModel(gemm_gpu()), BASE, Stage.CONFIRM, process_pairs=4, pairs=3)
+    pairs = claim.measurements[0].samples
+    assert [p.started_first for p in pairs] == ["candidate", "reference"] * 2
+    assert all(p.roles[0] is p.started_first for p in pairs)
+    assert {len(p.samples_ns) for p in pairs} == {3}
+
+
+def test_no_two_stages_draw_the_same_sample():
+    judge = GpuModel(gemm_gpu(), seed=1, noise=Noise(lognormal=0.05))
+    screen = ask(judge, BASE).measurements[0].samples.candidate_ns
+    claim = ask(judge, BASE, Stage.CONFIRM, process_pairs=3, pairs=3, first_repeat=1)
+    drawn = [c for pair in claim.measurements[0].samples for c, _ in pair.samples_ns]
+    assert len(set(drawn)) == 9
+    assert not set(screen) & set(drawn)
+
+
+def test_what_cannot_launch_is_a_build_error_with_every_reason():
+    verdict = ask(GpuModel(gemm_gpu()), {**TOO_BIG, "warps": 1})
+    assert verdict.status is Status.BUILD_ERROR
+    assert verdict.code == "registers"
+    assert "2088 registers a thread" in verdict.evidence
+    assert "655360 B of shared memory" in verdict.evidence
+    assert np.isnan(GpuModel(gemm_gpu()).true_ns([knob_candidate(TOO_BIG)])[0])
+
+
+def test_rule_reasons_carry_the_values():
+    judge = GpuModel(gemm_gpu())
+    space = KnobSpace(judge.problem.knobs, judge.constraints)
+    (violation,) = space.check(knob_candidate({**BASE, "bm": 16}))
+    assert (violation.code, violation.reason) == (
+        "warp_tile",
+        "a warp gets 8 x 64 of the 16 x 128 tile, less than one 16 x 8 mma",
+    )
+
+
+def test_the_model_needs_a_gemm():
+    problem = gemm_gpu()
+    other = type(problem)(
+        **{f: getattr(problem, f) for f in problem.__slots__} | {"knobs": problem.knobs[:2]}
+    )
+    with pytest.raises(ValueError, match="expected a GEMM with knobs"):
+        GpuModel(other)
+
+
+def test_build_tells_resource_facts():
+    facts = dict(GpuModel(gemm_gpu()).build(knob_candidate(BASE)).facts)
+    assert facts == {"registers": 168, "shared_bytes": 49152, "occupancy": 3}
+
+
+def test_a_recorded_screen_is_one_of_the_samples():
+    landscape = open_landscape(locate(NAME))
+    entry = landscape.by_knobs[knob_candidate(BASE).payload]
+    seen = set()
+    for seed in range(40):
+        verdict = ask(Recorded(gemm_gpu(), seed=seed, landscape=NAME), BASE)
+        seen |= set(verdict.measurements[0].samples.candidate_ns)
+        assert verdict.max_error == entry.max_error
+    assert seen == set(entry.samples_ns)
+
+
+def test_a_recorded_confirmation_uses_every_sample_once():
+    judge = Recorded(gemm_gpu(), landscape=NAME)
+    entry = judge.landscape.by_knobs[knob_candidate(BASE).payload]
+    request = Request(
+        knob_candidate(BASE),
+        Stage.CONFIRM,
+        (Reference(Role.BASELINE, knob_candidate(BASE)), Reference(Role.LIBRARY, judge.library)),
+    )
+    (verdict,) = judge.evaluate([request])
+    assert verdict.measurements[0].samples == Unpaired(entry.samples_ns, entry.samples_ns)
+    assert verdict.measurements[1].samples.reference_ns == judge.landscape.library_ns
+    assert verdict.status is Status.TIE
+    assert judge.library.language is Language.LIBRARY
+
+
+def test_recorded_failures_fail_again():
+    verdict = ask(Recorded(gemm_gpu(), landscape=NAME), TOO_BIG)
+    assert (verdict.status, verdict.code) == (Status.BUILD_ERROR, "shared_memory")
+    assert verdict.evidence == "recorded: shared memory"
+
+
+def test_the_recorded_space_is_the_file():
+    judge = Recorded(gemm_gpu(), landscape=NAME)
+    space = KnobSpace(
+        judge.problem.knobs,
+        members=judge.members(judge.problem),
+        members_reason=judge.members_reason,
+    )
+    assert len(space.valid) == 5400
+    absent = knob_candidate({"bm": 256, "bn": 256, "bk": 16, "warps": 1, "stages": 1, "group_m": 1})
+    assert space.check(absent)[0].reason == "not in the landscape"
+    with pytest.raises(ValueError, match="not in the landscape"):
+        judge.evaluate([Request(absent, Stage.SCREEN, (Reference(Role.BASELINE, absent),))])
+
+
+def toy(tmp_path, rows, **header):
+    base = {"m": 64, "n": 64, "k": 64, "gpu": "NVIDIA H200"} | header
+    path = tmp_path / "toy.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in [base, *rows]) + "\n")
+    return str(path)
+
+
+SMALL = gemm_gpu(m=64, n=64, k=64)
+OTHER = BASE | {"bm": 64}
+
+
+def test_a_recorded_error_above_the_bound_is_wrong(tmp_path):
+    path = toy(tmp_path, [BASE | {"us": [9.0]}, OTHER | {"us": [8.0], "err": 0.01}])
+    verdict = ask(Recorded(SMALL, landscape=path), OTHER)
+    assert (verdict.status, verdict.code, verdict.max_error) == (Status.WRONG, "error_bound", 0.01)
+
+
+def test_a_sample_below_the_roofline_is_too_fast(tmp_path):
+    path = toy(tmp_path, [BASE | {"us": [9.0]}, OTHER | {"us": [1e-4]}])
+    verdict = ask(Recorded(SMALL, landscape=path), OTHER)
+    assert (verdict.status, verdict.code) == (Status.TOO_FAST, "below_roofline")
+
+
+def test_the_baseline_of_a_landscape_without_the_usual_one(tmp_path):
+    rows = [OTHER | {"us": [8.0]}, OTHER | {"bn": 64, "us": [9.0]}, OTHER | {"bn": 32, "us": [7.0]}]
+    assert dict(Recorded(SMALL, landscape=toy(tmp_path, rows)).unscheduled(SMALL)) == OTHER
+    default = {**OTHER, "bn": 32}
+    judge = Recorded(SMALL, landscape=toy(tmp_path, rows, default=default))
+    assert dict(judge.unscheduled(SMALL)) == default
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        ({"m": 32}, [BASE | {"us": [1.0]}], "was recorded for"),
+        ({"gpu": "Radeon"}, [BASE | {"us": [1.0]}], "no roofline for 'Radeon'; known: H200, H100"),
+    ],
+)
+def test_recordings_that_do_not_fit_are_refused(tmp_path, header, rows, message):
+    with pytest.raises(ValueError, match=message):
+        Recorded(SMALL, landscape=toy(tmp_path, rows, **header))
+
+
+def test_recordings_of_other_knobs_or_values_are_refused(tmp_path):
+    judge = Recorded(SMALL, landscape=toy(tmp_path, [{"bm": 16, "us": [9.0]}]))
+    with pytest.raises(ValueError, match="the landscape has bm"):
+        judge.members(SMALL)
+    judge = Recorded(SMALL, landscape=toy(tmp_path, [BASE | {"bm": 512, "us": [9.0]}]))
+    with pytest.raises(ValueError, match="bm=512: expected one of 16, 32, 64, 128, 256"):
+        judge.members(SMALL)

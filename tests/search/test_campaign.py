@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from contracts import judged
+
+from kernelwright.env.objective import log2_speedup
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import (
+    CacheState,
+    Candidate,
+    Evidence,
+    Knob,
+    Measurement,
+    Proposal,
+    Stage,
+    Status,
+    Unpaired,
+    Verdict,
+    knob_candidate,
+)
+from kernelwright.search.campaign import BARREN_ASKS, Campaign, ReplayError, roofline_share
+from kernelwright.search.drivers.random import Random
+from kernelwright.search.executors import Serial, Threads, make_executor
+from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, Plan, StopRules
+from kernelwright.search.store import MemoryStore, SqliteStore
+from kernelwright.search.summary import best_trial, summarise
+
+SPACE = KnobSpace([Knob("a", tuple(range(1, 21))), Knob("b", (1, 2, 3))])
+BASE = knob_candidate({"a": 10, "b": 2})
+
+
+class ToyJudge:
+    """A judge of made-up times: 100/a ns; a = 13 fails. Counts what it is asked."""
+
+    deterministic = True
+    evidence = Evidence.MODELLED
+
+    def __init__(self):
+        self.asked = []
+
+    def floor_ns(self, workload):
+        return 1.0
+
+    def true_ns(self, candidates):
+        return np.array([100 / c.knobs["a"] for c in candidates])
+
+    def evaluate(self, requests):
+        self.asked += [(r.stage, r.trial, r.candidate) for r in requests]
+        return [self.judge(r) for r in requests]
+
+    def judge(self, request):
+        if request.candidate.knobs["a"] == 13:
+            return Verdict(Status.CRASHED, "unlucky")
+        measurements = tuple(
+            Measurement(
+                "w",
+                against.role,
+                against.candidate.key,
+                Unpaired((100 / request.candidate.knobs["a"],), (10.0,)),
+                "toy",
+                CacheState.COLD,
+                Evidence.MODELLED,
+                "toy",
+            )
+            for against in request.against
+        )
+        status = Status.WIN if request.stage is Stage.CONFIRM else Status.OK
+        return Verdict(status, measurements=measurements, floors_ns=(("w", 4.0),))
+
+
+class Script:
+    """A driver that proposes what it was given, and keeps what it is told."""
+
+    def __init__(self, asks, reason="the script ends"):
+        self.asks, self.reason = list(asks), reason
+        self.told = []
+
+    @property
+    def stopped(self):
+        return None if self.asks else self.reason
+
+    def ask(self, n):
+        return [Proposal(c, "script") for c in (self.asks.pop(0) if self.asks else [])]
+
+    def tell(self, trials):
+        self.told += trials
+
+
+def plan(make_driver=None, judge=None, **fields):
+    defaults = {
+        "space": SPACE,
+        "evaluator": judge or ToyJudge(),
+        "make_driver": make_driver or (lambda: Random(SPACE, seed=0, batch=4)),
+        "baseline": Baseline("unscheduled", BASE),
+        "budget": Budget(trials=20),
+        "batch": 4,
+    }
+    return Plan(**defaults | fields)
+
+
+def c(a, b=1):
+    return knob_candidate({"a": a, "b": b})
+
+
+def run(the_plan, store=None, **options):
+    store = store or MemoryStore()
+    stop = Campaign(the_plan, store, **options).run()
+    return stop, store
+
+
+def test_spends_its_budget_and_confirms_the_best():
+    stop, store = run(plan())
+    trials = store.trials()
+    assert (stop.rule, len(trials)) == ("trials", 20)
+    best = sorted((t for t in trials if t.objective is not None), key=lambda t: -t.objective)[:3]
+    assert {t.number for t in trials if t.status is Status.WIN} == {t.number for t in best}
+    assert [e.kind for e in store.events()] == ["stopped", "finished"]
+    assert best_trial(trials).number in {t.number for t in best}
+
+
+def test_objectives_are_log2_speedups_over_the_baseline():
+    _, store = run(plan())
+    for trial in store.trials():
+        if trial.candidate.knobs["a"] == 13:
+            assert trial.objective is None
+        else:
+            assert trial.objective == pytest.approx(
+                np.log2(min(trial.candidate.knobs["a"] / 10, 2.5))
+            )
+
+
+def test_duplicates_are_events_and_cost_nothing():
+    script = Script([[c(1), c(2), c(1)], [c(2), c(3)]])
+    judge = ToyJudge()
+    stop, store = run(plan(lambda: script, judge))
+    assert stop.reason == "the script ends"
+    assert len([a for a in judge.asked if a[0] is Stage.SCREEN]) == 3
+    duplicates = [e for e in store.events() if e.kind == "duplicate"]
+    assert [(e.ask, e.slot, e.data["trial"]) for e in duplicates] == [(1, 2, 0), (2, 0, 1)]
+    assert [t.number for t in script.told] == [0, 1, 2]
+
+
+def test_invalid_proposals_are_refused_with_the_reason():
+    script = Script([[c(99), c(1)]])
+    _, store = run(plan(lambda: script))
+    (refused,) = [e for e in store.events() if e.kind == "refused"]
+    assert "a=99: expected one of" in refused.data["reasons"][0]
+    assert len(store.trials()) == 1
+
+
+def test_a_driver_that_only_repeats_itself_is_given_up():
+    stop, store = run(plan(lambda: Script([[c(1)]] * 1000)))
+    assert stop.rule == "driver"
+    assert str(BARREN_ASKS) in stop.reason
+    assert len(store.trials()) == 1
+
+
+def test_the_driver_is_never_told_a_confirmation():
+    script = Script([[c(1), c(2)], [c(3)]])
+    store = MemoryStore()
+    run(plan(lambda: script, budget=Budget(trials=3)), store)
+    again = Script([[c(1), c(2)], [c(3)], [c(4)]])
+    run(plan(lambda: again, budget=Budget(trials=4)), store)
+    assert len(again.told) == 4
+    assert all(t.verdict(Stage.CONFIRM) is None for t in again.told)
+
+
+def test_the_last_batch_is_cut_but_still_asked_whole():
+    asked = []
+
+    class Spy(Random):
+        def ask(self, n):
+            asked.append(n)
+            return super().ask(n)
+
+    _, store = run(plan(lambda: Spy(SPACE, seed=0, batch=8), budget=Budget(trials=10), batch=8))
+    assert asked == [8, 8]
+    assert len(store.trials()) == 10
+
+
+def test_a_larger_budget_goes_on_as_if_there_had_been_no_stop():
+    short = MemoryStore()
+    run(plan(budget=Budget(trials=10)), short)
+    run(plan(budget=Budget(trials=20)), short)
+    _, whole = run(plan(budget=Budget(trials=20)))
+    strip = lambda store: [replace(t, verdicts=t.verdicts[:1]) for t in store.trials()]  # noqa: E731
+    assert strip(short) == strip(whole)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_workers_change_nothing(workers):
+    one, other = MemoryStore(), MemoryStore()
+    run(plan(batch=7), one, executor=Serial())
+    run(plan(batch=7), other, executor=Threads(workers))
+    assert one.trials() == other.trials()
+    assert one.events() == other.events()
+
+
+def test_what_is_stored_is_not_judged_again(tmp_path):
+    class Dies(ToyJudge):
+        def evaluate(self, requests):
+            if len(self.asked) >= 10:
+                raise KeyboardInterrupt
+            return super().evaluate(requests)
+
+    path = tmp_path / "run.sqlite"
+    with SqliteStore(path) as store, pytest.raises(KeyboardInterrupt):
+        run(plan(judge=Dies()), store)
+    judge = ToyJudge()
+    with SqliteStore(path) as store:
+        run(plan(judge=judge), store)
+        assert len(store.trials()) == 20
+        _, unbroken = run(plan())
+        assert store.trials() == unbroken.trials()
+        assert store.events() == unbroken.events()
+    screened = [number for stage, number, _ in judge.asked if stage is Stage.SCREEN]
+    assert screened == list(range(12, 20))
+
+
+def test_a_measuring_judge_commits_every_verdict_before_the_next():
+    class Measures(ToyJudge):
+        deterministic = False
+
+        def evaluate(self, requests):
+            assert len(requests) == 1
+            if requests[0].stage is Stage.SCREEN:
+                assert len(store.trials()) == requests[0].trial
+            return super().evaluate(requests)
+
+    store = MemoryStore()
+    run(plan(judge=Measures()), store)
+    assert len(store.trials()) == 20
+
+
+def test_a_driver_that_is_not_a_function_is_found_out():
+    store = MemoryStore()
+    run(plan(lambda: Script([[c(1), c(2)]])), store)
+    with pytest.raises(
+        ReplayError, match="trial 1: the store holds a=2 b=1, the driver now proposes a=3"
+    ):
+        run(plan(lambda: Script([[c(1), c(3)]])), store)
+
+
+def test_a_default_baseline_is_trial_0():
+    script = Script([[c(1)], [BASE]])
+    _, store = run(plan(lambda: script, baseline=Baseline("default", BASE, is_trial=True)))
+    first = store.trials()[0]
+    assert (first.candidate, first.proposer, first.ask) == (BASE, "baseline", 0)
+    assert script.told[0] == replace(first, verdicts=first.verdicts[:1])
+    assert [e.kind for e in store.events()][0] == "duplicate"
+
+
+def test_plateau_and_roofline_stop_early():
+    order = [[c(5), c(9), c(8), c(7)], [c(6), c(4)], [c(20)]]
+    stop, store = run(plan(lambda: Script(order), stop=StopRules(plateau=3)))
+    assert (stop.rule, len(store.trials())) == ("plateau", 6)
+    order = [[c(5)], [c(20)], [c(9)]]
+    stop, store = run(plan(lambda: Script(order), stop=StopRules(roofline=0.75)))
+    assert (stop.rule, len(store.trials())) == ("roofline", 2)
+    assert roofline_share(store.trials()[1].verdicts[0][1]) == pytest.approx(4 / 5)
+
+
+class Clock:
+    """A clock that goes on by a fixed step each time it is read."""
+
+    def __init__(self, step):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+def test_a_stop_by_time_leaves_time_to_confirm_and_is_final():
+    store = MemoryStore()
+    timed = plan(
+        budget=Budget(seconds=100.0), confirm=ConfirmPlan(finalists=2, process_pairs=1, pairs=1)
+    )
+    stop, _ = run(timed, store, clock=Clock(1.0))
+    count = len(store.trials())
+    assert stop.rule == "seconds"
+    assert 0 < count < 60
+    assert sum(t.status is Status.WIN for t in store.trials()) == 2
+    # A fast clock changes nothing: the stop was recorded.
+    again, _ = run(timed, store, clock=Clock(0.0))
+    assert again == stop
+    assert len(store.trials()) == count
+
+
+def test_nothing_valid_is_told():
+    stop, store = run(plan(lambda: Script([[c(13), c(13, 2)]])))
+    assert stop.rule == "driver"
+    assert summarise(store)["best"] is None
+    assert summarise(store)["by_status"] == {"crashed": 2}
+
+
+def test_progress_is_reported_after_every_record():
+    seen = []
+    run(plan(), observe=seen.append)
+    assert [p.trials for p in seen if p.phase == "search"] == [4, 8, 12, 16, 20]
+    assert [p.phase for p in seen[-3:]] == ["confirm"] * 3
+    assert sum(seen[-1].by_status.values()) == 20
+
+
+def test_a_summary_counts_each_trial_once_by_its_latest_verdict():
+    _, store = run(plan())
+    summary = summarise(store)
+    assert sum(summary["by_status"].values()) == summary["trials"] == 20
+    assert summary["by_status"]["win"] == 3
+    assert summary["finished"]
+    assert summary["stop"]["rule"] == "trials"
+
+
+def test_an_unconfirmed_best_has_no_interval():
+    store = MemoryStore()
+    store.record([judged(0, c(1), 1.0)])
+    best = summarise(store)["best"]
+    assert (best["status"], best["speedup"], best["ci_low"]) == ("ok", 2.0, None)
+
+
+def test_the_best_is_the_best_confirmed_not_the_best_sample():
+    store = MemoryStore()
+    store.record([judged(0, c(1), 3.0), judged(1, c(2), 2.0)])
+    for number, claim in [(0, 1.0), (1, 2.0)]:
+        verdict = judged(number, c(1), claim).verdicts[0][1]
+        store.record(verdicts=[(number, Stage.CONFIRM, replace(verdict, status=Status.WIN))])
+    assert best_trial(store.trials()).number == 1
+    assert log2_speedup(store.trials()[1].verdicts[-1][1]) == pytest.approx(2.0)
+
+
+def test_executors_keep_order_and_raise():
+    for executor in (Serial(), Threads(3)):
+        assert executor.map(lambda x: x * x, list(range(20))) == [x * x for x in range(20)]
+        with pytest.raises(ZeroDivisionError):
+            executor.map(lambda x: 1 // x, [1, 0])
+    assert isinstance(make_executor(1), Serial)
+    assert make_executor(4).workers == 4
+    with pytest.raises(ValueError, match="workers"):
+        Threads(0)
+
+
+def test_candidates_of_a_space_are_shared():
+    assert isinstance(SPACE.candidate(3), Candidate)
+    assert SPACE.candidate(3) is SPACE.candidate(3)

@@ -1,0 +1,47 @@
+"""Killed at any instant, a campaign goes on to the same end, bit for bit. The benchmark has a hundred of these."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelwright.configs import api
+
+CHILD = Path(__file__).resolve().parents[1] / "crash_child.py"
+SETTINGS = ["budget.trials=30", "batch=4", "judge.confirm.finalists=3", "seed=5"]
+PLACES = [
+    ("gemm_model_random", "judge", 1),
+    ("gemm_model_evolution", "judge", 22),
+    ("gemm_model_cost_model", "commit", 17),
+    ("gemm_h200_cost_model", "commit", 29),
+    ("gemm_h200_evolution", "after", 12),
+    ("gemm_model_evolution", "confirm", 0),
+    ("gemm_model_cost_model", "confirm", 2),
+    ("gemm_model_random", "confirming", 1),
+]
+
+
+def tables(folder):
+    db = sqlite3.connect(folder / "run.sqlite")
+    out = []
+    for table in ("trials", "verdicts", "events"):
+        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] != "at"]
+        out.append(db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall())
+    db.close()
+    return out
+
+
+@pytest.mark.parametrize(("config", "mode", "at"), PLACES)
+def test_a_killed_campaign_ends_bit_equal(tmp_path, config, mode, at):
+    command = [sys.executable, "-P", str(CHILD), config, str(tmp_path / "a"), mode, str(at)]
+    killed = subprocess.run([*command, *SETTINGS], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not any(row[1] == "finished" for row in tables(tmp_path / "a")[2])
+    api.run(config, tmp_path / "a", overrides=SETTINGS, workers=3)
+    api.run(config, tmp_path / "b", overrides=SETTINGS)
+    assert tables(tmp_path / "a") == tables(tmp_path / "b")

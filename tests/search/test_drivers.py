@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contracts import DriverContract, judged, slope
+
+from kernelwright.configs.resolve import resolve
+from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Knob
+from kernelwright.search.drivers import DRIVERS
+from kernelwright.search.drivers.cost_model import CostModel
+from kernelwright.search.drivers.evolution import Evolution
+from kernelwright.search.drivers.grid import Grid
+from kernelwright.search.drivers.hill_climb import HillClimb
+from kernelwright.search.drivers.pool import Pool
+from kernelwright.search.drivers.random import Random
+from kernelwright.search.ridge import Ridge
+
+SPACE = KnobSpace(
+    [Knob("a", (1, 2, 4, 8, 16)), Knob("b", (1, 2, 4, 8)), Knob("c", (1, 2, 3))],
+    [Constraint("rule", "a * b <= 64", "too big")],
+)
+
+
+class KnobDriverContract(DriverContract):
+    space = SPACE
+    name = ""
+
+    def make(self, seed, batch):
+        return resolve(DRIVERS, self.name)(SPACE, seed=seed, batch=batch)
+
+
+# One contract test class a row of the table, so that a new driver is tested by being listed.
+for _name in DRIVERS:
+    _title = "Test" + "".join(part.title() for part in _name.split("_"))
+    globals()[_title] = type(_title, (KnobDriverContract,), {"name": _name})
+
+
+def drive(driver, count, batch=8):
+    trials = []
+    while len(trials) < count:
+        proposals = driver.ask(batch)
+        fresh = [
+            judged(len(trials) + i, p.candidate, slope(SPACE, p.candidate))
+            for i, p in enumerate(proposals)
+        ]
+        driver.tell(fresh)
+        trials += fresh
+    return trials
+
+
+def test_grid_goes_in_order():
+    order = [SPACE.index(t.candidate) for t in drive(Grid(SPACE, seed=0, batch=8), 20)]
+    assert order == SPACE.valid[: len(order)].tolist()
+
+
+def test_random_is_uniform_without_replacement():
+    firsts = [
+        SPACE.index(Random(SPACE, seed=seed, batch=1).ask(1)[0].candidate) for seed in range(600)
+    ]
+    counts = np.bincount(firsts, minlength=SPACE.combinations)[SPACE.valid]
+    assert counts.min() > 0
+    assert counts.max() < 4 * counts.mean()
+
+
+def test_hill_climbing_goes_up_and_restarts():
+    driver = HillClimb(SPACE, seed=1, batch=4)
+    trials = drive(driver, 30, 4)
+    assert max(t.objective for t in trials if t.objective is not None) == 0
+    children = [p for _ in range(3) for p in HillClimb(SPACE, seed=1, batch=4).ask(4)]
+    assert all(not p.parents for p in children)
+
+
+def test_children_name_their_parents():
+    driver = Evolution(SPACE, seed=0, batch=8, population=8, crossover=1.0)
+    first = driver.ask(8)
+    assert all(not p.parents for p in first)
+    driver.tell([judged(i, p.candidate, float(i)) for i, p in enumerate(first)])
+    children = [p for p in driver.ask(8) if p.parents]
+    assert children
+    keys = {p.candidate.key for p in first}
+    for child in children:
+        assert len(set(child.parents)) == 2
+        assert set(child.parents) <= keys
+
+
+def test_evolution_options_change_what_is_proposed():
+    def children(**options):
+        driver = Evolution(SPACE, seed=0, batch=8, population=8, **options)
+        drive(driver, 16)
+        return driver.ask(8)
+
+    plain = children()
+    changes = [{"parents": 1}, {"crossover": 1.0}, {"two_knobs": 1.0}, {"tournament": 1}]
+    assert all(children(**change) != plain for change in changes)
+
+
+def test_only_the_best_are_parents():
+    driver = Evolution(SPACE, seed=0, batch=8, population=8, parents=2, crossover=0.0)
+    first = driver.ask(8)
+    driver.tell([judged(i, p.candidate, float(i)) for i, p in enumerate(first)])
+    best = {p.candidate.key for p in first[-2:]}
+    children = [p for p in driver.ask(6) if p.parents]
+    assert children
+    assert all(set(p.parents) <= best for p in children)
+
+
+def test_the_cost_model_asks_seven_of_eight_of_the_model():
+    driver = CostModel(SPACE, seed=0, batch=8, initial=16)
+    trials = drive(driver, 16)
+    model = Ridge(SPACE.feature_table.shape[1], 0.1)
+    passed = [t for t in trials if t.objective is not None]
+    rows = [SPACE.index(t.candidate) for t in passed]
+    model.add(SPACE.feature_table[rows], np.array([-t.objective for t in passed]))
+    seen = {SPACE.index(t.candidate) for t in trials}
+    rest = [i for i in SPACE.valid.tolist() if i not in seen]
+    time = model.predict(SPACE.feature_table[rest])
+    favourites = [rest[i] for i in np.argsort(time, kind="stable")[:7]]
+    assert [SPACE.index(p.candidate) for p in driver.ask(8)][:7] == favourites
+
+
+def test_the_cost_model_learns_nothing_from_failures():
+    good, mixed = (CostModel(SPACE, seed=0, batch=8, initial=16) for _ in range(2))
+    asked = good.ask(16)
+    mixed.ask(16)
+    trials = [judged(i, p.candidate, slope(SPACE, p.candidate)) for i, p in enumerate(asked)]
+    failed = next(i for i, t in enumerate(trials) if t.objective is not None)
+    good.tell([t for i, t in enumerate(trials) if i != failed])
+    mixed.tell([t if i != failed else judged(i, t.candidate, None) for i, t in enumerate(trials)])
+    assert good.ask(7) == mixed.ask(7)
+
+
+def test_ridge_equals_the_closed_form():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((40, 5)) * [1, 10, 0.1, 1, 1] + 3, rng.standard_normal(40)
+    x[:, 4] = 7.0  # a constant feature carries nothing
+    model = Ridge(5, 0.1)
+    for i in range(0, 40, 7):
+        model.add(x[i : i + 7], y[i : i + 7])
+    z = (x[:, :4] - x[:, :4].mean(0)) / x[:, :4].std(0)
+    w = np.linalg.solve(z.T @ z + 0.1 * np.eye(4), z.T @ (y - y.mean()))
+    np.testing.assert_allclose(model.predict(x), z @ w + y.mean(), atol=1e-9)
+
+
+def test_ridge_survives_one_sample_and_a_large_offset():
+    model = Ridge(2, 0.1)
+    model.add(np.array([[1e9, 1.0]]), np.array([4.0]))
+    assert model.predict(np.array([[1e9, 5.0]]))[0] == pytest.approx(4.0)
+    with pytest.raises(ValueError, match="at least one sample"):
+        Ridge(2, 0.1).weights()
+
+
+def test_the_pool_draws_each_once():
+    pool = Pool(SPACE)
+    pool.remove(int(SPACE.valid[3]))
+    pool.remove(int(SPACE.valid[3]))
+    rng = np.random.default_rng(0)
+    drawn = [pool.draw(rng) for _ in range(len(pool))]
+    assert sorted(drawn) == [i for i in SPACE.valid.tolist() if i != SPACE.valid[3]]
+    with pytest.raises(IndexError, match="has been proposed"):
+        pool.draw(rng)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from contracts import StoreContract, judged
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import trials
+
+from kernelwright.env.types import knob_candidate
+from kernelwright.search.store import MemoryStore, Sitting, SqliteStore, StoreError
+from kernelwright.search.trial import Event, Trial, event
+
+
+class TestMemoryStore(StoreContract):
+    def make(self):
+        return MemoryStore()
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path):
+        self.path = tmp_path / "run.sqlite"
+        self.opened = []
+        yield
+        for store in self.opened:
+            store.close()
+
+    def make(self):
+        self.opened.append(SqliteStore(self.path))
+        return self.opened[-1]
+
+    def test_another_sitting_adds_its_time(self):
+        store = self.make()
+        store.record([self.one(0)], sitting=Sitting(2.0, 1.0))
+        store.close()
+        again = self.make()
+        again.record([self.one(1)], sitting=Sitting(5.0, 0.0))
+        assert again.spent(earlier=True) == Sitting(2.0, 1.0)
+        assert again.spent() == Sitting(7.0, 1.0)
+
+    def test_two_writers_are_refused(self):
+        self.make()
+        with pytest.raises(StoreError, match="another process is running"):
+            self.make()
+
+    def test_a_reader_looks_while_a_writer_writes(self):
+        store = self.make()
+        store.record([self.one(0)])
+        with SqliteStore(self.path, readonly=True) as reader:
+            assert len(reader.trials()) == 1
+            store.record([self.one(1)])
+            assert len(reader.trials()) == 2
+
+    def test_a_failed_record_leaves_nothing(self):
+        store = self.make()
+        store.record([self.one(0)])
+        with pytest.raises(sqlite3.IntegrityError):
+            store.record([self.one(1), self.one(0)])
+        assert len(store.trials()) == 1
+        store.record([self.one(1)])
+        assert len(store.trials()) == 2
+
+    def test_paid_events_are_synced_to_disk(self):
+        store = self.make()
+        seen = []
+        store._db.set_trace_callback(seen.append)
+        store.record(events=[event("note", 0)])
+        assert not any("FULL" in text for text in seen)
+        store.record(events=[Event("model_call", 1, 0, "{}", tokens=5, usd=0.01)])
+        assert seen.index("PRAGMA synchronous=FULL") < seen.index(
+            "COMMIT", seen.index("PRAGMA synchronous=FULL")
+        )
+        assert store._db.execute("PRAGMA synchronous").fetchone() == (1,)
+        assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.data())
+def test_any_trial_survives_sqlite(tmp_path_factory, data):
+    trial: Trial = data.draw(trials())
+    path = tmp_path_factory.mktemp("s") / "run.sqlite"
+    with SqliteStore(path) as store:
+        store.record([trial])
+        assert store.trials() == [trial]
+
+
+def test_files_that_are_no_stores_are_refused(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with pytest.raises(StoreError, match="no such run"):
+        SqliteStore(path, readonly=True)
+    path.write_text("this is not a database, " * 100)
+    with pytest.raises(StoreError, match="expected a kernelwright store"):
+        SqliteStore(path)
+    with pytest.raises(StoreError, match="expected a kernelwright store"):
+        SqliteStore(path, readonly=True)
+    assert path.read_text().startswith("this is not")
+
+
+def test_a_store_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "run.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(StoreError, match="expected store version 1, found 99"):
+        SqliteStore(path)
+
+
+def test_the_lock_goes_with_its_process(tmp_path):
+    code = f"from kernelwright.search.store import SqliteStore; import os, pathlib; SqliteStore(pathlib.Path({str(tmp_path / 'run.sqlite')!r})); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-P", "-c", code], check=False)
+    SqliteStore(tmp_path / "run.sqlite").close()
+
+
+def test_impossible_trials_are_refused():
+    good = judged(0, knob_candidate({"a": 1}), 1.0)
+    fields = {name: getattr(good, name) for name in Trial.__slots__}
+    for change, message in [
+        ({"number": -1}, "number"),
+        ({"verdicts": ()}, "one verdict a stage"),
+        ({"verdicts": good.verdicts * 2}, "one verdict a stage"),
+        ({"objective": None}, "found None for status ok"),
+        ({"objective": float("nan")}, "finite"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Trial(**fields | change)
