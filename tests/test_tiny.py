@@ -1,4 +1,4 @@
-"""The whole road in seconds: problem, recorded trial, confirm, show. CI runs it on the wheel too."""
+"""The whole road in seconds: problem, recorded trial, confirm, show. CI runs it on a wheel."""
 
 from __future__ import annotations
 

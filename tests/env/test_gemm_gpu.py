@@ -31,9 +31,11 @@ def test_an_honest_half_precision_gemm_is_within_the_error_model():
 
 def test_inputs_depend_on_the_generator_alone():
     problem = gemm_gpu(m=8, n=8, k=8)
-    draw = lambda seed: problem.inputs(
-        Workload((("m", 4), ("n", 2), ("k", 3))), np.random.default_rng(seed)
-    )
+    workload = Workload((("m", 4), ("n", 2), ("k", 3)))
+
+    def draw(seed):
+        return problem.inputs(workload, np.random.default_rng(seed))
+
     np.testing.assert_array_equal(draw(1)["A"], draw(1)["A"])
     assert draw(1)["A"].shape == (4, 3)
     assert not np.array_equal(draw(1)["A"], draw(2)["A"])

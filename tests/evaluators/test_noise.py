@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from itertools import pairwise
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_drift_is_common_slow_and_a_function_of_the_trial():
     assert candidate == reference == drift_factor(noise, 3, 40)
     path = [math.log(drift_factor(noise, 3, t)) for t in range(5000)]
     assert statistics.pstdev(path) == pytest.approx(0.05, rel=0.1)
-    assert max(abs(a - b) for a, b in zip(path, path[1:], strict=False)) < 0.01
+    assert max(abs(a - b) for a, b in pairwise(path)) < 0.01
 
 
 def test_a_heavy_tail_only_slows_and_as_often_as_it_says():

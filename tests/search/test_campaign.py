@@ -250,7 +250,7 @@ def test_a_default_baseline_is_trial_0():
     first = store.trials()[0]
     assert (first.candidate, first.proposer, first.ask) == (BASE, "baseline", 0)
     assert script.told[0] == replace(first, verdicts=first.verdicts[:1])
-    assert [e.kind for e in store.events()][0] == "duplicate"
+    assert store.events()[0].kind == "duplicate"
 
 
 def test_plateau_and_roofline_stop_early():
@@ -277,7 +277,7 @@ class Clock:
 def test_a_stop_by_time_leaves_time_to_confirm_and_is_final():
     store = MemoryStore()
     timed = plan(
-        budget=Budget(seconds=100.0), confirm=ConfirmPlan(finalists=2, process_pairs=1, pairs=1)
+        budget=Budget(seconds=40.0), confirm=ConfirmPlan(finalists=2, process_pairs=1, pairs=1)
     )
     stop, _ = run(timed, store, clock=Clock(1.0))
     count = len(store.trials())

@@ -1,4 +1,7 @@
-"""Killed at any instant, a campaign goes on to the same end, bit for bit. The benchmark has a hundred of these."""
+"""Killed at any instant, a campaign goes on to the same end, bit for bit.
+
+The benchmark has a hundred of these.
+"""
 
 from __future__ import annotations
 

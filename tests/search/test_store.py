@@ -110,9 +110,12 @@ def test_a_store_of_another_version_is_refused(tmp_path):
 
 
 def test_the_lock_goes_with_its_process(tmp_path):
-    code = f"from kernelwright.search.store import SqliteStore; import os, pathlib; SqliteStore(pathlib.Path({str(tmp_path / 'run.sqlite')!r})); os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-P", "-c", code], check=False)
-    SqliteStore(tmp_path / "run.sqlite").close()
+    path = tmp_path / "run.sqlite"
+    code = "import os, pathlib, sys; from kernelwright.search.store import SqliteStore\n"
+    code += "SqliteStore(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), 9)"
+    killed = subprocess.run([sys.executable, "-P", "-c", code, str(path)], check=False)
+    assert killed.returncode == -9
+    SqliteStore(path).close()
 
 
 def test_impossible_trials_are_refused():
