@@ -89,7 +89,7 @@ DAMAGED = [
     ('{"m": 8}\n{"bm": 16, "us": [1]}\n{"bm": 16, "us": [2]}\n', "stands twice"),
     ('{"m": 8, "unit": "ms"}\n{"bm": 16, "us": [1]}\n', "unit: expected 'us'"),
     ('{"m": 8, "knobs": 3}\n{"bm": 16, "us": [1]}\n', "knobs: expected a list"),
-    ('{"m": 8, "default": {"bm": 64}}\n{"bm": 16, "us": [1]}\n', rr"default .* is not among"),
+    ('{"m": 8, "default": {"bm": 64}}\n{"bm": 16, "us": [1]}\n', r"default .* is not among"),
     ('{"m": 8, "knobs": ["bm"]}\n', "at least one configuration"),
     ('{"m": 8}\n{"bm": 16, "us": [1], "err": -1}\n', ":2: expected a finite relative error"),
     ('{"m": 8, "cublas_us": ["x"]}\n{"bm": 16, "us": [1]}\n', "could not convert"),

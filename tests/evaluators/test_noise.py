@@ -21,7 +21,8 @@ def test_draws_depend_on_seed_key_and_repeat_alone():
 
 def test_draws_are_uniform_and_open():
     values = [u for i in range(4000) for u in keyed_uniforms(0, str(i), 0, 2)]
-    assert min(values) > 0 and max(values) < 1
+    assert min(values) > 0
+    assert max(values) < 1
     assert statistics.fmean(values) == pytest.approx(0.5, abs=0.01)
     assert statistics.pstdev(values) == pytest.approx(1 / math.sqrt(12), abs=0.01)
 
