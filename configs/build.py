@@ -10,9 +10,8 @@ from typing import Any
 
 from kernelwright.configs.errors import nearest
 from kernelwright.configs.load import Campaign, resolved_config
-from kernelwright.env.landscape.record import LandscapeError
 from kernelwright.env.spaces.knobs import KnobSpace
-from kernelwright.env.types import Candidate, Language, Problem
+from kernelwright.env.types import Candidate, Language, OptionError, Problem
 from kernelwright.evaluators.target import Target
 from kernelwright.search.driver import Driver
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, Plan, StopRules
@@ -104,8 +103,9 @@ def _target(campaign: Campaign, problem: Problem) -> Target:
         target: Target = campaign.target.factory(
             problem, seed=campaign.file.seed, **campaign.target.options
         )
-    except LandscapeError as error:
-        raise campaign.document.error(("target", "landscape"), "a landscape", str(error)) from None
+    except OptionError as error:
+        path = ("target", error.option)
+        raise campaign.document.error(path, error.expected, error.found, error.nearest) from None
     except (ValueError, TypeError) as error:
         raise campaign.document.error(
             ("target",), "a target for this problem", str(error)
@@ -143,9 +143,10 @@ def _judge(campaign: Campaign, target: Target) -> dict[str, Any]:
         path = ("judge", *key.split("."))
         if key not in legal:
             if value is not None:
-                raise campaign.document.error(
-                    path, f"no such key: target {name} has no use for it", repr(value)
+                expected = (
+                    f"no {key.rpartition('.')[2]!r} on target {name}, which has no use for it"
                 )
+                raise campaign.document.error(path, expected, repr(value))
             continue
         chosen, allowed = JUDGE_DEFAULTS[key] if value is None else value, legal[key]
         if allowed is not None and chosen not in allowed:

@@ -101,18 +101,16 @@ def check_document(document: Document, folder: Path) -> Campaign:
 
 def _refuse_planned(document: Document) -> None:
     for path, what in PLANNED_KEYS.items():
-        if document.get(*path[:-1]) is not None or len(path) == 1:
-            parent = document.get(*path[:-1]) if len(path) > 1 else document.data
-            if isinstance(parent, dict) and path[-1] in parent:
-                raise document.error(
-                    path, f"no such key yet: it needs {what}, which is not built", repr(path[-1])
-                )
+        parent = document.get(*path[:-1]) if len(path) > 1 else document.data
+        if isinstance(parent, dict) and path[-1] in parent:
+            raise document.error(
+                path, "a key that is built", f"{path[-1]!r}, which waits for {what}"
+            )
     for path, values in PLANNED_VALUES.items():
         value = document.get(*path)
         if isinstance(value, str) and value in values:
-            raise document.error(
-                path, f"another value: {values[value]} is not built yet", repr(value)
-            )
+            found = f"{value!r}, which waits for {values[value]}"
+            raise document.error(path, "a value that is built", found)
 
 
 def _validate(
@@ -168,18 +166,35 @@ def _keys_at(model: Any, loc: tuple[int | str, ...]) -> list[str]:
     return list(fields)
 
 
+# What pydantic's error types expect, in this project's words.
+_WORDS = {
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "greater_than": "more than {gt}",
+    "less_than": "less than {lt}",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "finite_number": "a finite number",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "string_too_short": "at least {min_length} character(s)",
+    "string_too_long": "at most {max_length} characters",
+}
+
+
 def _expectation(fault: Any) -> tuple[str, list[str]]:
-    message = str(fault["msg"])
     context = fault.get("ctx", {})
-    words: list[str] = []
     if fault["type"] == "literal_error":
-        words = [w.strip(" '") for w in str(context["expected"]).replace(" or ", ",").split(",")]
-        return str(context["expected"]), words
-    if fault["type"] == "string_pattern_mismatch":
-        return f"text that matches {context['pattern']}", words
-    for lead in ("Input should be ", "String should have ", "Value error, "):
-        message = message.removeprefix(lead)
-    return message, words
+        listed = str(context["expected"])
+        return listed, [word.strip(" '") for word in listed.replace(" or ", ",").split(",")]
+    if fault["type"] in _WORDS:
+        return _WORDS[fault["type"]].format(**context), []
+    return str(fault["msg"]).removeprefix("Input should be ").removeprefix("Value error, "), []
 
 
 def _show(value: Any) -> str:

@@ -52,7 +52,7 @@ def resolve(
     if name in table:
         return _attribute(table[name])
     if planned and name in planned:
-        raise UnknownNameError(f"one of {known} ({planned[name]} is not built yet)", repr(name))
+        raise UnknownNameError(f"one of {known}", f"{name!r}, which waits for {planned[name]}")
     if not is_plugin(name):
         raise UnknownNameError(
             f"one of {known}, a dotted path or file.py:name", repr(name), nearest(name, table)

@@ -1,8 +1,8 @@
-"""The campaign file: every key, its type and its range. Choices (problem, target, driver) have the
-options of what they name.
+"""The campaign file: every key, its type and its range.
 
-`PLANNED` holds keys and values of the design that nothing reads yet: they are refused with that
-reason, not as spelling mistakes.
+Choices (problem, target, driver) have the options of what they name. `PLANNED_KEYS` and
+`PLANNED_VALUES` hold keys and values of the design that nothing reads yet: they are refused with
+that reason, not as spelling mistakes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 PLANNED_KEYS: dict[tuple[str, ...], str] = {
-    ("agents",): "a driver that asks a language model",
-    ("budget", "tokens"): "a driver that asks a language model",
-    ("budget", "usd"): "a driver that asks a language model",
-    ("budget", "calls"): "a driver that asks a language model",
-    ("judge", "screen"): "paired screening on a target that measures",
+    ("agents",): "drivers that ask a language model",
+    ("budget", "tokens"): "drivers that ask a language model",
+    ("budget", "usd"): "drivers that ask a language model",
+    ("budget", "calls"): "drivers that ask a language model",
+    ("judge", "screen"): "a target that measures in pairs",
     ("judge", "check"): "a target that compares values",
-    ("judge", "policy"): "a judge with a policy for sources",
+    ("judge", "policy"): "a judge that reads sources",
     ("space", "file"): "template and source spaces",
     ("space", "knobs"): "template spaces",
     ("space", "default"): "template spaces",
@@ -26,12 +26,11 @@ PLANNED_KEYS: dict[tuple[str, ...], str] = {
     ("space", "regions"): "source spaces",
 }
 PLANNED_VALUES: dict[tuple[str, ...], dict[str, str]] = {
-    ("space", "kind"): dict.fromkeys(
-        ("schedule", "template", "source"), "the compiler behind this space"
-    ),
-    ("judge", "profile"): dict.fromkeys(
-        ("strict", "standard", "trusted-codegen", "naive"), "the judge with this profile"
-    ),
+    ("space", "kind"): dict.fromkeys(("schedule", "template", "source"), "the compiler"),
+    ("judge", "profile"): {
+        **dict.fromkeys(("strict", "standard", "trusted-codegen"), "the judge outside the process"),
+        "naive": "the noise laboratory",
+    },
 }
 
 

@@ -18,6 +18,7 @@ from kernelwright.configs.errors import ConfigError
 
 Path = tuple[str, ...]
 MAX_NODES = 10_000
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 class _Loader(yaml.SafeLoader):
@@ -153,16 +154,18 @@ class _Builder:
 
     def build(self, node: yaml.Node, path: Path, open_nodes: tuple[int, ...] = ()) -> Any:
         self._count += 1
-        line = node.start_mark.line + 1
-        if id(node) in open_nodes or self._count > MAX_NODES:
-            found = (
-                "a node inside itself"
-                if id(node) in open_nodes
-                else "aliases that multiply without end"
-            )
-            raise ConfigError(self._document.file, line, ".".join(path), "plain data", found)
+        line = self._document.lines.setdefault(path, node.start_mark.line + 1)
+        problem = None
+        if id(node) in open_nodes:
+            problem = "a node inside itself"
+        elif self._count > MAX_NODES:
+            problem = "aliases that multiply without end"
+        elif isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+            problem = f"the tag {node.tag!r}"
+        if problem:
+            where = ".".join(path)
+            raise ConfigError(self._document.file, line, where, "plain data", problem)
         inside = (*open_nodes, id(node))
-        self._document.lines.setdefault(path, line)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, inside)
         if isinstance(node, yaml.SequenceNode):

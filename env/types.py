@@ -108,6 +108,14 @@ class CacheState(StrEnum):
     WARM = "warm"
 
 
+class OptionError(ValueError):
+    """An option whose value does not exist or does not fit: what was expected, found and meant."""
+
+    def __init__(self, option: str, expected: str, found: str, nearest: str | None = None) -> None:
+        super().__init__(f"{option}: expected {expected}, found {found}")
+        self.option, self.expected, self.found, self.nearest = option, expected, found, nearest
+
+
 class FileOption:
     """Marks, inside ``Annotated``, an option that may name a file; relative names are relative to
     the campaign file.

@@ -15,7 +15,7 @@ TARGETS: dict[str, str] = {
 # Targets of the plan that no module serves yet, so that a campaign file gets the reason and not a
 # spelling hint.
 PLANNED: dict[str, str] = {
-    "cpu": "generating, compiling and timing C",
+    "cpu": "C to be generated, compiled and timed",
     "cpu-model": "the analytic CPU model",
     "tile-cpu": "the tile language on the CPU",
     "triton": "a real GPU through Triton",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
@@ -21,7 +20,12 @@ from pydantic import Field
 
 from kernelwright.env.compiler.machine.device import load_device
 from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.record import Entry
+from kernelwright.env.landscape.record import (
+    Entry,
+    Landscape,
+    LandscapeError,
+    NoLandscapeError,
+)
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
@@ -32,6 +36,7 @@ from kernelwright.env.types import (
     KnobPayload,
     Language,
     Measurement,
+    OptionError,
     Problem,
     Reference,
     Request,
@@ -48,6 +53,19 @@ from kernelwright.evaluators.statistics import speedup
 
 # Which device table gives the roofline of a recording, by a word of the GPU's name.
 _ROOFLINES = {"H200": "h200", "H100": "h100-lecture"}
+
+
+def _open(name: str) -> Landscape:
+    try:
+        return open_landscape(locate(name))
+    except NoLandscapeError as error:
+        raise OptionError("landscape", error.expected, error.found, error.nearest) from None
+    except LandscapeError as error:
+        raise OptionError("landscape", "a readable recording", str(error)) from None
+
+
+def _shape(extents: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={size}" for name, size in extents.items())
 
 
 class Recorded:
@@ -79,19 +97,22 @@ class Recorded:
     ) -> None:
         self.problem = problem
         self._seed = seed
-        self.path: Path = locate(landscape)
-        self.landscape = open_landscape(self.path)
+        self.landscape = _open(landscape)
         workload = problem.workloads[0]
         recorded = dict(self.landscape.extents)
         if len(problem.workloads) != 1 or recorded != workload.fixed:
-            raise ValueError(
-                f"{landscape!r} was recorded for {recorded}, the problem is {workload.fixed}"
+            raise OptionError(
+                "landscape",
+                f"a recording of {_shape(workload.fixed)}",
+                f"{landscape!r} of {_shape(recorded)}",
             )
         table = next((t for word, t in _ROOFLINES.items() if word in self.landscape.device), None)
         if table is None:
-            known = ", ".join(_ROOFLINES)
-            raise ValueError(
-                f"{landscape!r}: no roofline for {self.landscape.device!r}; known: {known}"
+            known = " or ".join(_ROOFLINES)
+            raise OptionError(
+                "landscape",
+                f"a device whose roofline is known ({known})",
+                f"{self.landscape.device!r} in {landscape!r}",
             )
         self.device = load_device(table)
         self.files = {landscape: self.landscape.sha256}

@@ -30,7 +30,10 @@ def validate(path: str | Path) -> float:
     except (gymnasium.error.Error, ValueError, TypeError, KeyError) as error:
         raise EpisodeError(f"{path}: cannot make {episode['id']!r}: {error}") from None
     try:
-        env.reset(seed=episode["seed"], options=episode["options"])
+        try:
+            env.reset(seed=episode["seed"], options=episode["options"])
+        except ValueError as error:
+            raise EpisodeError(f"{path}: options: {error}") from None
         for number, (action, wanted) in enumerate(
             zip(episode["actions"], episode["rewards"], strict=True)
         ):

@@ -170,12 +170,13 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         index = self._here()
         verdict = self._judging.verdict(index)
         objective = float(self._judging.objective[index])
-        return {
+        info: dict[str, Any] = {
             "action_mask": self._judging.masks[index].copy(),
             "status": verdict.status.value,
-            "objective": None if np.isnan(objective) else objective,
             "best": self._best,
         }
+        # A state that failed has no objective.
+        return info if np.isnan(objective) else info | {"objective": objective}
 
     def save(self, path: str | Path) -> None:
         """Write the episode so far: id, arguments, seed, options, actions and rewards; `validate`

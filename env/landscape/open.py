@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from kernelwright.env.landscape import FORMATS
-from kernelwright.env.landscape.record import Landscape, LandscapeError
+from kernelwright.env.landscape.record import Landscape, LandscapeError, NoLandscapeError
 
 DATA_DIR = Path(__file__).parent / "data"
 
@@ -42,10 +42,8 @@ def locate(name: str, folder: Path | None = None) -> Path:
     path = (folder or Path()) / name
     if not path.is_file():
         near = difflib.get_close_matches(name, shipped, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise LandscapeError(
-            f"no landscape {name!r}: expected a file or one of {', '.join(shipped)}{hint}"
-        )
+        expected = f"a file or one of {', '.join(shipped)}"
+        raise NoLandscapeError(expected, repr(name), near[0] if near else None)
     if _ending(path.name) is None:
         raise LandscapeError(f"{path}: expected a name ending in {' or '.join(FORMATS)}")
     return path.resolve()

@@ -17,6 +17,15 @@ class LandscapeError(ValueError):
     """
 
 
+class NoLandscapeError(LandscapeError):
+    """A name that stands for no recording."""
+
+    def __init__(self, expected: str, found: str, nearest: str | None) -> None:
+        hint = f"; did you mean {nearest!r}?" if nearest else ""
+        super().__init__(f"expected {expected}, found {found}{hint}")
+        self.expected, self.found, self.nearest = expected, found, nearest
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One configuration: times in ns, or ``error``; the relative error of its result and the

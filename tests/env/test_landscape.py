@@ -116,7 +116,7 @@ def test_names_that_do_not_exist_get_the_nearest(tmp_path):
     with pytest.raises(LandscapeError, match="did you mean 'h200_gemm_4096x4096x4096'"):
         locate("h200_gemm_4096x4096x409")
     (tmp_path / "a.csv").write_text("")
-    with pytest.raises(LandscapeError, match="ending in .jsonl or .jsonl.gz"):
+    with pytest.raises(LandscapeError, match=r"ending in \.jsonl or \.jsonl\.gz"):
         locate("a.csv", tmp_path)
 
 

@@ -7,12 +7,15 @@ hardware data stand under ``fitted``, named.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
 import yaml
+
+from kernelwright.env.types import OptionError
 
 DEVICES_DIR = Path(__file__).parent / "devices"
 
@@ -63,7 +66,10 @@ def device_names() -> tuple[str, ...]:
 def _table(name: str) -> Path:
     path = Path(name) if name.endswith((".yaml", ".yml")) else DEVICES_DIR / f"{name}.yaml"
     if not path.is_file():
-        raise ValueError(f"unknown device {name!r}; known: {', '.join(device_names())}")
+        known = device_names()
+        near = difflib.get_close_matches(name, known, 1)
+        expected = f"a device table's YAML file or one of {', '.join(known)}"
+        raise OptionError("device", expected, repr(name), near[0] if near else None)
     return path
 
 

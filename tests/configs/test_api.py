@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+import yaml
+
+import kernelwright
+from kernelwright.configs import api
+from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.load import read_config
+from kernelwright.configs.resolve import UnknownNameError, resolve
+
+SMALL = {
+    "name": "small",
+    "problem": {"name": "gemm_gpu"},
+    "target": {"name": "gpu-model"},
+    "driver": {"name": "evolution"},
+    "budget": {"trials": 24},
+}
+PLUGIN = '''
+from kernelwright.search.drivers.random import Random
+from kernelwright.env.problems.gemm_gpu import gemm_gpu
+
+
+class Mine(Random):
+    """Random search under another name."""
+
+    def __init__(self, space, *, seed, batch, luck: int = 3):
+        super().__init__(space, seed=seed + luck, batch=batch)
+
+
+def make(*, size: int = 512):
+    return gemm_gpu(m=size, n=size, k=size)
+'''
+
+
+def times(folder):
+    """Every wall time in a run's store."""
+    with sqlite3.connect(folder / "run.sqlite") as db:
+        rows = [
+            db.execute(f"SELECT at FROM {t}").fetchall() for t in ("trials", "verdicts", "events")
+        ]
+        rows.append(db.execute("SELECT * FROM sittings").fetchall())
+    db.close()
+    return rows
+
+
+def test_without_noise_the_claim_is_a_point(tmp_path):
+    best = kernelwright.run(SMALL, tmp_path / "r")["best"]
+    assert best["ci_low"] == best["speedup"] == best["ci_high"]
+    assert best["evidence"] == "modelled"
+
+
+def test_a_finished_run_prints_its_summary_and_measures_nothing(tmp_path):
+    first = api.run(SMALL, tmp_path / "r")
+    before = times(tmp_path / "r")
+    seen = []
+    assert api.run(SMALL, tmp_path / "r", observe=seen.append) == first
+    assert seen == []
+    assert times(tmp_path / "r") == before
+
+
+def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path):
+    api.run(SMALL, tmp_path / "r")
+    longer = api.run(SMALL | {"budget": {"trials": 40}}, tmp_path / "r")
+    assert longer["trials"] == 40
+    assert longer["finished"]
+    with pytest.raises(ConfigError) as caught:
+        api.run(SMALL, tmp_path / "r")
+    assert caught.value.path == "budget.trials"
+    fresh = api.run(SMALL | {"budget": {"trials": 40}}, tmp_path / "whole")
+    assert fresh["best"] == longer["best"]
+
+
+def test_dropping_a_limit_extends_and_adding_one_is_refused(tmp_path):
+    both = SMALL | {"budget": {"trials": 24, "seconds": 1000.0}}
+    api.run(both, tmp_path / "r")
+    assert api.run(SMALL, tmp_path / "r")["trials"] == 24
+    with pytest.raises(ConfigError, match=r"budget\.seconds"):
+        api.run(both, tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"seed": 3}, "seed"),
+        ({"batch": 4}, "batch"),
+        ({"driver": {"name": "evolution", "population": 4}}, "driver.population"),
+        ({"driver": {"name": "random"}}, "driver.crossover"),
+        ({"target": {"name": "gpu-model", "noise": {"drift": 0.1}}}, "target.noise.drift"),
+        ({"baseline": "default"}, "baseline"),
+        ({"stop": {"plateau": 7}}, "stop.plateau"),
+    ],
+)
+def test_another_campaign_in_the_same_folder_is_refused_by_key(tmp_path, change, key):
+    api.run(SMALL, tmp_path / "r")
+    with pytest.raises(ConfigError) as caught:
+        api.run(SMALL | change, tmp_path / "r")
+    assert caught.value.path == key
+    assert "--fresh" in str(caught.value)
+
+
+def test_workers_are_not_part_of_a_campaign(tmp_path):
+    first = api.run(SMALL, tmp_path / "r", workers=1)
+    assert api.run(SMALL | {"workers": 4}, tmp_path / "r") == first
+
+
+def test_fresh_takes_the_next_name(tmp_path):
+    folders = [api.run(SMALL, tmp_path / "r", fresh=True)["out"] for _ in range(3)]
+    assert [f.rpartition("/")[2] for f in folders] == ["r", "r-2", "r-3"]
+
+
+def test_the_resolved_config_can_be_run_again_and_guards_its_files(tmp_path):
+    landscape = tmp_path / "mine.jsonl"
+    rows = [{"m": 64, "n": 64, "k": 64, "gpu": "H200"}]
+    knobs = {"bm": 64, "bn": 64, "bk": 32, "warps": 4, "stages": 3}
+    rows += [knobs | {"group_m": g, "us": [8.0 - g / 10]} for g in (1, 4, 8)]
+    landscape.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    config = tmp_path / "campaign.yaml"
+    problem = {"name": "gemm_gpu", "m": 64, "n": 64, "k": 64}
+    target = {"name": "recorded", "landscape": "mine.jsonl"}
+    config.write_text(yaml.safe_dump(SMALL | {"problem": problem, "target": target}))
+    first = api.run(config, tmp_path / "r")
+    assert first["trials"] == 3
+    assert first["stop"]["rule"] == "driver"
+    assert first["library_ratio"] is None
+    resolved = tmp_path / "r" / "config.yaml"
+    assert yaml.safe_load(resolved.read_text())["target"]["landscape"] == str(landscape)
+    assert api.run(resolved, tmp_path / "again")["best"] == first["best"]
+    landscape.write_text(landscape.read_text().replace("7.9", "7.8"))
+    with pytest.raises(ConfigError, match="hashes"):
+        api.run(resolved, tmp_path / "third")
+    with pytest.raises(ConfigError, match="hashes"):
+        api.run(config, tmp_path / "r")
+
+
+def test_a_lost_config_yaml_is_written_again(tmp_path):
+    api.run(SMALL, tmp_path / "r")
+    (tmp_path / "r" / "config.yaml").unlink()
+    shutil.rmtree(tmp_path / "r" / "best.json", ignore_errors=True)
+    api.run(SMALL, tmp_path / "r")
+    assert (tmp_path / "r" / "config.yaml").exists()
+
+
+def test_one_s_own_driver_and_problem_plug_in_by_file(tmp_path):
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    config = tmp_path / "campaign.yaml"
+    choice = {"driver": {"name": "mine.py:Mine", "luck": 5}, "problem": {"name": "mine.py:make"}}
+    config.write_text(yaml.safe_dump(SMALL | choice))
+    summary = api.run(config, tmp_path / "r")
+    assert summary["trials"] == 24
+    built = api.plan_of(config)
+    assert built.problem.workloads[0].label == "512x512x512"
+    assert str(tmp_path / "mine.py") in built.resolved["hashes"]
+    with pytest.raises(ConfigError, match="did you mean 'luck'"):
+        api.plan_of(config, ["driver.lukc=5"])
+    (tmp_path / "mine.py").write_text(PLUGIN.replace("512", "256"))
+    assert api.plan_of(config).problem.workloads[0].label == "256x256x256"
+
+
+def test_a_driver_by_dotted_path():
+    campaign = SMALL | {"driver": {"name": "kernelwright.search.drivers.grid:Grid"}}
+    assert type(api.plan_of(campaign).plan.make_driver()).__name__ == "Grid"
+    dotted = SMALL | {"driver": {"name": "kernelwright.search.drivers.grid.Grid"}}
+    assert type(api.plan_of(dotted).plan.make_driver()).__name__ == "Grid"
+
+
+def test_a_baseline_by_key(tmp_path):
+    key = api.run(SMALL, tmp_path / "r")["best"]["key"]
+    again = api.run(SMALL | {"baseline": key}, tmp_path / "s")
+    assert again["baseline"]["key"] == key
+    assert again["best"]["speedup"] == 1
+
+
+def test_the_library_as_baseline(tmp_path):
+    target = {"name": "recorded", "landscape": "h200_gemm_4096x4096x4096"}
+    summary = api.run(SMALL | {"target": target, "baseline": "library"}, tmp_path / "r")
+    assert summary["baseline"]["name"] == "library"
+    assert summary["library_ratio"] == summary["best"]["speedup"]
+
+
+def test_check_says_what_the_budget_buys():
+    plan = api.check(SMALL)
+    assert plan["space"] == {"combinations": 6000, "valid": 3744}
+    assert plan["candidates"] == 24
+    assert api.check(SMALL | {"budget": {"trials": 9999}})["candidates"] == 3744
+
+
+def test_a_missing_file_lists_the_shipped_campaigns():
+    with pytest.raises(ConfigError, match="did you mean 'quickstart'"):
+        read_config("quikstart")
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "a.yaml").write_bytes(b"name: \xff\n")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        read_config(tmp_path / "a.yaml")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nothing", "kernelwright.nothing:X", "kernelwright.search.drivers.grid:Nothing", ".", ":"],
+)
+def test_unknown_names_list_the_known(name):
+    with pytest.raises(UnknownNameError, match="one of a"):
+        resolve({"a": "x:y"}, name)
