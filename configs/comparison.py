@@ -34,8 +34,9 @@ def compare_configs(
 ) -> dict[str, Any]:
     """Run every campaign ``seeds`` times and compare how many evaluations they need.
 
-    Raises: ConfigError: if a campaign is refused, or the campaigns do not do the same work at equal
-        budget.
+    Raises:
+        ConfigError: if a campaign is refused, or the campaigns do not do the same work at equal
+            budget.
     """
     if len(configs) < 2:
         raise ConfigError("compare", None, "", "at least two campaigns", str(len(configs)))
@@ -47,24 +48,25 @@ def compare_configs(
     budget = built[0].plan.budget.trials
     if budget is None or any(b.plan.budget.seconds is not None for b in built):
         raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
+    space = built[0].space
+    best_ns = best_true_ns(built[0].target, [space.candidate(i) for i in space.valid.tolist()])
     rows, counts = [], []
     for j, config in enumerate(configs):
         runs = []
         for i in range(seeds):
             seed = first[j].file.seed + j * seeds + i
-            row = _run(build(read_config(config, [*overrides, f"seed={seed}"])), within)
+            one = build(read_config(config, [*overrides, f"seed={seed}"]))
+            row = _run(one, best_ns, within)
             runs.append(row["evaluations_to_target"])
             rows.append({"config": config, "seed": seed, **row})
         counts.append(runs)
     return {"rows": rows, "summary": _summary(list(configs), counts, budget, within)}
 
 
-def _run(built: Built, within: float) -> dict[str, Any]:
+def _run(built: Built, best_ns: float, within: float) -> dict[str, Any]:
     store = MemoryStore()
     Campaign(built.plan, store).run()
     trials = store.trials()
-    space = built.space
-    best_ns = best_true_ns(built.target, [space.candidate(i) for i in space.valid.tolist()])
     best = best_trial(trials)
     return {
         "evaluations_to_target": evaluations_to_target(trials, built.target, best_ns, within),

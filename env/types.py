@@ -521,8 +521,9 @@ class Verdict:
     ``floors_ns`` are the physical floors of the workloads, in the order of `Measurement`s against
     the baseline; no candidate is credited below its floor.
 
-    Raises: ValueError: if a failed candidate has measurements, a passed one has none, a failure has
-        no code, or an error has no comparison.
+    Raises:
+        ValueError: if a failed candidate has measurements, a passed one has none, a failure has no
+            code, or an error has no comparison.
     """
 
     status: Status

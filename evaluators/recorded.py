@@ -76,8 +76,9 @@ class Recorded:
         seed: keys the choice of samples.
         landscape: a shipped name or a file.
 
-    Raises: LandscapeError: if there is no such recording or it cannot be read. ValueError: if it
-        was recorded for other extents or other knobs, or on a device without a table.
+    Raises:
+        OptionError: if there is no such recording, it cannot be read, it was recorded for other
+            extents, or on a device without a table.
     """
 
     deterministic = True
@@ -125,8 +126,9 @@ class Recorded:
     def members(self, problem: Problem) -> NDArray[np.int64]:
         """Flat indices of the recorded configurations, failed ones included.
 
-        Raises: ValueError: if the recording has other knobs than the problem, or values that the
-            problem does not list.
+        Raises:
+            ValueError: if the recording has other knobs than the problem, or values that the
+                problem does not list.
         """
         space = KnobSpace(problem.knobs)
         if set(space.names) != set(self.landscape.knob_names):
@@ -134,8 +136,8 @@ class Recorded:
                 f"expected knobs {' '.join(space.names)} of {problem.name}, "
                 f"the landscape has {' '.join(self.landscape.knob_names)}"
             )
-        candidates = (Candidate(Language.KNOBS, entry.knobs) for entry in self.landscape.entries)
-        return np.array([space.index(candidate) for candidate in candidates], dtype=np.int64)
+        indices = [space.index_of(dict(entry.knobs)) for entry in self.landscape.entries]
+        return np.array(indices, dtype=np.int64)
 
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
         """The problem's unscheduled configuration if it was recorded, else the file's default, else

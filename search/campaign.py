@@ -58,10 +58,14 @@ class Stop:
 class Campaign:
     """One campaign over a store.
 
-    Args: plan: what to do. store: where it is recorded; what it already holds is replayed.
-        executor: runs builds and deterministic judges side by side. observe: called after
-        everything that was recorded. until: stops the search (no confirmation follows) at the first
-        trial for which it is true; for measuring drivers. clock: monotonic seconds.
+    Args:
+        plan: what to do.
+        store: where it is recorded; what it already holds is replayed.
+        executor: runs builds and deterministic judges side by side.
+        observe: called after everything that was recorded.
+        until: stops the search (no confirmation follows) at the first trial for which it is true;
+            for measuring drivers.
+        clock: monotonic seconds.
     """
 
     def __init__(

@@ -19,8 +19,9 @@ class Trial:
     ``objective`` is the estimated log2 speedup over the baseline, None if the candidate failed.
     ``ask`` is the number of the driver's ask that proposed it.
 
-    Raises: ValueError: if there is no verdict, a stage stands twice, or the objective disagrees
-        with the first verdict's status.
+    Raises:
+        ValueError: if there is no verdict, a stage stands twice, or the objective disagrees with
+            the first verdict's status.
     """
 
     number: int

@@ -21,8 +21,9 @@ class EpisodeError(ValueError):
 def validate(path: str | Path) -> float:
     """Replay a saved episode and return its total reward.
 
-    Raises: EpisodeError: at the first difference, naming the step and both rewards; or if the file
-        is not an episode.
+    Raises:
+        EpisodeError: at the first difference, naming the step and both rewards; or if the file is
+            not an episode.
     """
     episode = _read(Path(path))
     try:

@@ -182,8 +182,10 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         """Write the episode so far: id, arguments, seed, options, actions and rewards; `validate`
         replays it.
 
-        Raises: gymnasium.error.ResetNeeded: before the first reset. ValueError: if the environment
-            was not made by ``gymnasium.make``, so that there is no id to write.
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+            ValueError: if the environment was not made by ``gymnasium.make``, so that there is no
+                id to write.
         """
         self._here()
         if self.spec is None:

@@ -29,8 +29,9 @@ FACTS = ("regs", "spills", "shared")
 def read_jsonl(path: Path) -> Landscape:
     """Read a recording.
 
-    Raises: LandscapeError: naming file and line, if it is truncated, not JSON, lacks a knob or
-        holds impossible values.
+    Raises:
+        LandscapeError: naming file and line, if it is truncated, not JSON, lacks a knob or holds
+            impossible values.
     """
     raw = path.read_bytes()
     try:

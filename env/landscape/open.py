@@ -33,8 +33,9 @@ def shipped_landscapes() -> dict[str, Path]:
 def locate(name: str, folder: Path | None = None) -> Path:
     """The file of a landscape: a shipped name, or a path relative to ``folder``.
 
-    Raises: LandscapeError: if there is no such recording or no reader for it; it lists the shipped
-        names and the nearest.
+    Raises:
+        NoLandscapeError: if there is no such recording; it lists the shipped names and the nearest.
+        LandscapeError: if no reader knows the file's ending.
     """
     shipped = shipped_landscapes()
     if name in shipped:

@@ -9,7 +9,7 @@ values) is computed once for the whole product, so a space has at most `MAX_PROD
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -26,15 +26,18 @@ Draw = Callable[[], float]
 class KnobSpace:
     """Discrete knobs under constraints.
 
-    Args: knobs: the choices; a step goes one position up or down in a knob's values. constraints:
-        rules over knob names; a configuration is valid when all hold. members: flat indices of the
-        only configurations that exist (a recorded landscape), or None for all. members_reason: what
-        is said of a configuration that is not a member. default: the values of the space's default
-        configuration.
+    Args:
+        knobs: the choices; a step goes one position up or down in a knob's values.
+        constraints: rules over knob names; a configuration is valid when all hold.
+        members: flat indices of the only configurations that exist (a recorded landscape), or None
+            for all.
+        members_reason: what is said of a configuration that is not a member.
+        default: the values of the space's default configuration.
 
-    Raises: ValueError: if the product exceeds `MAX_PRODUCT`, nothing is valid, a name stands twice
-        or the default is not in the space. ExpressionError: if a constraint names what does not
-        exist.
+    Raises:
+        ValueError: if the product exceeds `MAX_PRODUCT`, nothing is valid, a name stands twice or
+            the default is not in the space.
+        ExpressionError: if a constraint names what does not exist.
     """
 
     def __init__(
@@ -130,20 +133,23 @@ class KnobSpace:
     def index(self, candidate: Candidate) -> int:
         """The flat index of a candidate, valid or not.
 
-        Raises: ValueError: if it names other knobs or a value that no knob has; the message lists
-            what exists.
+        Raises:
+            ValueError: if it names other knobs or a value that no knob has; the message lists what
+                exists.
         """
-        violations, index = self._locate(candidate)
+        if candidate.language is not Language.KNOBS:
+            raise ValueError(f"expected a knobs candidate, found {candidate.language}")
+        return self.index_of(candidate.knobs)
+
+    def index_of(self, values: Mapping[str, Scalar]) -> int:
+        """`index` of knob values by name."""
+        violations, index = self._locate(values)
         if violations:
             raise ValueError(violations[0].reason)
         return index
 
-    def _locate(self, candidate: Candidate) -> tuple[tuple[Violation, ...], int]:
-        if candidate.language is not Language.KNOBS:
-            return (
-                Violation("language", f"expected a knobs candidate, found {candidate.language}"),
-            ), -1
-        values, index, listed = candidate.knobs, 0, ", ".join(self.names)
+    def _locate(self, values: Mapping[str, Scalar]) -> tuple[list[Violation], int]:
+        index, listed = 0, ", ".join(self.names)
         found = [
             Violation("unknown_knob", f"unknown knob {name!r}; known: {listed}")
             for name in values
@@ -156,21 +162,24 @@ class KnobSpace:
             value = values[knob.name]
             level = self._position[i].get((type(value), value))
             if level is None:
-                listed = ", ".join(map(str, knob.values))
-                found.append(
-                    Violation("knob_value", f"{knob.name}={value!r}: expected one of {listed}")
-                )
+                known = ", ".join(map(str, knob.values))
+                reason = f"{knob.name}={value!r}: expected one of {known}"
+                found.append(Violation("knob_value", reason))
                 continue
             index += level * self._strides[i]
-        return tuple(found), index
+        return found, index
 
     # The Space protocol
 
     def check(self, candidate: Candidate) -> tuple[Violation, ...]:
         """Every rule that the candidate breaks; empty if it is in the space."""
-        violations, index = self._locate(candidate)
+        if candidate.language is not Language.KNOBS:
+            return (
+                Violation("language", f"expected a knobs candidate, found {candidate.language}"),
+            )
+        violations, index = self._locate(candidate.knobs)
         if violations:
-            return violations
+            return tuple(violations)
         if self._valid_bytes[index]:
             return ()
         return self.violations(index)

@@ -82,8 +82,10 @@ def device_sha256(name: str) -> str:
 def load_device(name: str) -> Device:
     """The device of a name, or of a YAML file's path.
 
-    Raises: ValueError: if there is no such table, or it lacks a number, has an unknown one or a
-        value of the wrong type; it says which.
+    Raises:
+        OptionError: if there is no such table; it lists the known ones and the nearest.
+        ValueError: if it lacks a number, has an unknown one or a value of the wrong type; it says
+            which.
     """
     path = _table(name)
     table = yaml.safe_load(path.read_text())
