@@ -32,6 +32,11 @@ import numpy as np
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import crash_child
+from crash_child import tables
+
 import kernelwright.env.gym
 from kernelwright.configs.api import run
 from kernelwright.configs.build import Built, build
@@ -52,8 +57,7 @@ from kernelwright.search.figures.table import all_figures
 from kernelwright.search.store import MemoryStore, Sitting, SqliteStore
 from kernelwright.search.trial import Event, Trial
 
-ROOT = Path(__file__).resolve().parent.parent
-CRASH_CHILD = ROOT / "tests" / "crash_child.py"
+CRASH_CHILD = Path(crash_child.__file__)
 DRIVERS = ("random", "evolution", "cost_model")
 SHAPES = ((4096, 4096, 4096), (2048, 14336, 4096), (16, 14336, 4096), (512, 512, 16384))
 Row = tuple[str, str, str, bool | None]
@@ -263,17 +267,6 @@ def bare_loop(trials: Sequence[Trial]) -> float:
         return seconds
 
 
-def dump(folder: Path) -> list[list[tuple]]:
-    """All three tables without their wall times."""
-    db = sqlite3.connect(folder / "run.sqlite")
-    out = []
-    for table in ("trials", "verdicts", "events"):
-        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] != "at"]
-        out.append(db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall())
-    db.close()
-    return out
-
-
 def crash(config: str, folder: Path, mode: str, at: int, overrides: Sequence[str]) -> int:
     command = [
         sys.executable,
@@ -308,13 +301,13 @@ def kill() -> Iterator[Row]:
         references = {}
         for driver in DRIVERS:
             crash(f"gemm_model_{driver}", base / driver, "never", 0, overrides)
-            references[driver] = dump(base / driver)
+            references[driver] = tables(base / driver)
         for number, (mode, at) in enumerate(jobs):
             driver, out = DRIVERS[number % 3], base / f"run{number}"
             code = crash(f"gemm_model_{driver}", out, mode, at, overrides)
             landed += code == -signal.SIGKILL and not finished(out)
             run(f"gemm_model_{driver}", out, overrides=overrides, workers=1 + number % 3)
-            equal += dump(out) == references[driver]
+            equal += tables(out) == references[driver]
             shutil.rmtree(out)
     got = f"{equal} bit-equal; {landed} landed before the end"
     got += f", {places['commit'] + places['confirm']} between a write and its commit"
@@ -323,7 +316,7 @@ def kill() -> Iterator[Row]:
 
 
 def finished(folder: Path) -> bool:
-    return any(row[1] == "finished" for row in dump(folder)[2])
+    return any(row[1] == "finished" for row in tables(folder)[2])
 
 
 def env() -> Iterator[Row]:

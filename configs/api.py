@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from kernelwright.configs.load import read_config
 from kernelwright.env.types import Language
 from kernelwright.search.campaign import Campaign, Progress
 from kernelwright.search.executors import make_executor
-from kernelwright.search.plan import Plan
-from kernelwright.search.store import SqliteStore
+from kernelwright.search.plan import Budget, Plan
+from kernelwright.search.store import MemoryStore, SqliteStore
 from kernelwright.search.summary import summarise
 from kernelwright.search.trial import event
 
 DATABASE = "run.sqlite"
+# Trials of the short search that `check` times when a budget is in seconds.
+PACE_TRIALS = 64
 
 
 def run(
@@ -164,7 +167,9 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
     """
     built = plan_of(config, overrides)
     space, budget = built.space, built.plan.budget
-    candidates = len(space.valid) if budget.trials is None else min(budget.trials, len(space.valid))
+    bought = [len(space.valid)] if budget.trials is None else [len(space.valid), budget.trials]
+    if budget.seconds is not None:
+        bought.append(int(budget.seconds * _trials_a_second(built)))
     return {
         "name": built.resolved["name"],
         "problem": built.problem.identity,
@@ -173,9 +178,17 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "evidence": built.target.evidence.value,
         "driver": built.resolved["driver"]["name"],
         "space": {"combinations": space.combinations, "valid": len(space.valid)},
-        "candidates": candidates,
+        "candidates": min(bought),
         "budget": asdict(budget),
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
         "finalists": built.plan.confirm.finalists,
-        "missing": [],
+        "missing": list(built.target.missing),
     }
+
+
+def _trials_a_second(built: Built) -> float:
+    """The pace of a short search that is thrown away."""
+    plan = replace(built.plan, budget=Budget(trials=PACE_TRIALS))
+    began, store = time.perf_counter(), MemoryStore()
+    Campaign(plan, store, until=lambda trial: trial.number == PACE_TRIALS - 1).run()
+    return len(store.trials()) / (time.perf_counter() - began)

@@ -41,6 +41,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.noise import Noise, noisy_pair
 from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.target import roofline_ns
 
 
 def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
@@ -98,6 +99,7 @@ class GpuModel:
     """
 
     deterministic = True
+    missing: tuple[str, ...] = ()
     evidence = Evidence.MODELLED
     library: Candidate | None = None
     members_reason = ""
@@ -151,8 +153,7 @@ class GpuModel:
 
     def floor_ns(self, workload: Workload) -> float:
         """The roofline's least time in ns."""
-        flops, moved = self.problem.flops(workload), self.problem.moved_bytes(workload)
-        return 1e9 * self.device.floor_s(flops, moved)
+        return roofline_ns(self.device, self.problem, workload)
 
     def estimate(self, candidates: Sequence[Candidate]) -> Estimate:
         """The model's estimates with their breakdown, one row a candidate; no rule is checked."""

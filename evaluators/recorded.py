@@ -50,6 +50,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.noise import keyed_uniforms
 from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.target import roofline_ns
 
 # Which device table gives the roofline of a recording, by a word of the GPU's name.
 _ROOFLINES = {"H200": "h200", "H100": "h100-lecture"}
@@ -82,6 +83,7 @@ class Recorded:
     """
 
     deterministic = True
+    missing: tuple[str, ...] = ()
     evidence = Evidence.RECORDED
     constraints: tuple[Constraint, ...] = ()
     members_reason = "not in the landscape"
@@ -150,8 +152,7 @@ class Recorded:
 
     def floor_ns(self, workload: Workload) -> float:
         """The roofline's least time in ns."""
-        flops, moved = self.problem.flops(workload), self.problem.moved_bytes(workload)
-        return 1e9 * self.device.floor_s(flops, moved)
+        return roofline_ns(self.device, self.problem, workload)
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Recorded medians in ns; NaN for what fails."""

@@ -10,9 +10,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.machine.device import Device
 from kernelwright.env.protocols import Evaluator, Oracle
 from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.types import Candidate, Problem, Scalar
+from kernelwright.env.types import Candidate, Problem, Scalar, Workload
+
+
+def roofline_ns(device: Device, problem: Problem, workload: Workload) -> float:
+    """The least time in ns that a device's roofline allows a workload."""
+    return 1e9 * device.floor_s(problem.flops(workload), problem.moved_bytes(workload))
 
 
 class Target(Evaluator, Oracle, Protocol):
@@ -51,4 +57,9 @@ class Target(Evaluator, Oracle, Protocol):
     @property
     def files(self) -> Mapping[str, str]:
         """SHA-256 of the data files this target stands on, by the name they were asked for."""
+        ...
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What this machine lacks to judge with this target."""
         ...

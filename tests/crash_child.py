@@ -12,13 +12,26 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
+from pathlib import Path
 
 from kernelwright.configs import api
 from kernelwright.env.types import Request, Stage, Verdict
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.recorded import Recorded
 from kernelwright.search.store import SqliteStore
+
+
+def tables(folder: Path) -> list[list[tuple[object, ...]]]:
+    """All three tables of a run without their wall times."""
+    db = sqlite3.connect(folder / "run.sqlite")
+    out = []
+    for table in ("trials", "verdicts", "events"):
+        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] != "at"]
+        out.append(db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall())
+    db.close()
+    return out
 
 
 def die() -> None:

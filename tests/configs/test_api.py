@@ -189,6 +189,13 @@ def test_check_says_what_the_budget_buys():
     assert api.check(SMALL | {"budget": {"trials": 9999}})["candidates"] == 3744
 
 
+def test_check_estimates_what_seconds_buy():
+    few = api.check(SMALL | {"budget": {"seconds": 1e-6}})["candidates"]
+    many = api.check(SMALL | {"budget": {"seconds": 1e6}})["candidates"]
+    assert (few, many) == (0, 3744)
+    assert api.check(SMALL)["missing"] == []
+
+
 def test_a_missing_file_lists_the_shipped_campaigns():
     with pytest.raises(ConfigError, match="did you mean 'quickstart'"):
         read_config("quikstart")

@@ -6,12 +6,12 @@ The benchmark has a hundred of these.
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from crash_child import tables
 
 from kernelwright.configs import api
 
@@ -27,16 +27,6 @@ PLACES = [
     ("gemm_model_cost_model", "confirm", 2),
     ("gemm_model_random", "confirming", 1),
 ]
-
-
-def tables(folder):
-    db = sqlite3.connect(folder / "run.sqlite")
-    out = []
-    for table in ("trials", "verdicts", "events"):
-        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] != "at"]
-        out.append(db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall())
-    db.close()
-    return out
 
 
 @pytest.mark.parametrize(("config", "mode", "at"), PLACES)
