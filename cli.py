@@ -59,19 +59,36 @@ def _fail(
 def _refusals(*, as_json: bool) -> Iterator[None]:
     """Turns the errors a user can cause into exit codes."""
     from kernelwright.configs.errors import ConfigError
-    from kernelwright.search.campaign import ReplayError
+    from kernelwright.search.campaign import DriverError, JudgeError, ReplayError
     from kernelwright.search.store import StoreError
 
     try:
         yield
     except ConfigError as error:
+        _show_cause(error)
         _fail(2, str(error), as_json=as_json, body=error.to_json())
     except StoreError as error:
         _fail(2, str(error), as_json=as_json)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        _fail(2, str(error), as_json=as_json)
     except ReplayError as error:
         _fail(1, f"the run cannot be resumed: {error}", as_json=as_json)
-    except KeyboardInterrupt:
-        _fail(130, "interrupted; the same command goes on", as_json=as_json)
+    except DriverError as error:
+        _show_cause(error)
+        _fail(1, f"the driver failed: {error}", as_json=as_json)
+    except JudgeError as error:
+        _show_cause(error)
+        _fail(1, f"the judge failed: {error}", as_json=as_json)
+
+
+def _show_cause(error: Exception) -> None:
+    """The traceback of a plug-in's own error, on stderr, for whoever wrote it."""
+    if error.__cause__ is not None:
+        import traceback
+
+        sys.stderr.write("".join(traceback.format_exception(error.__cause__)))
 
 
 @app.callback(invoke_without_command=True)
@@ -110,13 +127,15 @@ def run(
         file = read_config(config, overrides or ()).file
         # Progress goes to stderr when stdout must hold the JSON object alone.
         console = _console(stderr=as_json)
-        with LiveRun(console, file.name, file.budget.trials) as live:
+        with LiveRun(console, file.name) as live:
             summary = run_campaign(
                 config, out, overrides=overrides or (), workers=workers, fresh=fresh, observe=live
             )
         if as_json:
             _print_json(summary)
         else:
+            if not live.shown:
+                console.print("already finished; --fresh starts another")
             console.print(summary_text(summary), soft_wrap=True)
         if summary["best"] is None:
             raise typer.Exit(1)
@@ -193,17 +212,17 @@ def list_(
     if as_json:
         _print_json({what: rows})
         return
-    from kernelwright.display import table
+    from kernelwright.display import print_table
 
     if not rows:
         _console().print(f"no {what} yet")
     else:
-        _console().print(table(("name", "what it is"), [(r["name"], r["doc"]) for r in rows]))
+        print_table(_console(), ("name", "what it is"), [(r["name"], r["doc"]) for r in rows])
 
 
 @app.command()
 def compare(
-    configs: Annotated[list[str], typer.Argument(metavar="CONFIG…", help="Two or more campaigns.")],
+    configs: Annotated[list[str], typer.Argument(metavar="CONFIG", help="Two or more campaigns.")],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each campaign.")] = 20,
     within: Annotated[float, typer.Option(help="How near to the best counts as found.")] = 0.05,
     overrides: Overrides = None,
@@ -212,7 +231,7 @@ def compare(
     """Compare campaigns that do the same work at equal budget."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.comparison import compare_configs
-        from kernelwright.display import table
+        from kernelwright.display import print_table
 
         result = compare_configs(configs, seeds=seeds, within=within, overrides=overrides or ())
         if as_json:
@@ -224,7 +243,7 @@ def compare(
             (s["config"], s["runs"], s["solved"], s["median"], s["low"], s["high"])
             for s in result["summary"]["campaigns"]
         ]
-        console.print(table(headers, rows))
+        print_table(console, headers, rows)
         for pair in result["summary"]["pairs"]:
             console.print(pair["says"], soft_wrap=True)
 
@@ -242,14 +261,37 @@ def figures(as_json: Json = False) -> None:
         if as_json:
             _print_json({"rows": rows})
         else:
-            from kernelwright.display import table
+            from kernelwright.display import print_table
 
             headers = ("id", "figure", "accepted", "got", "ok")
-            _console().print(table(headers, [tuple(row[h] for h in headers) for row in rows]))
+            print_table(_console(), headers, [tuple(row[h] for h in headers) for row in rows])
         if not all(row["ok"] for row in rows):
             raise typer.Exit(1)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; usage errors and interruptions keep the promises of ``--json`` too."""
+    as_json = "--json" in sys.argv
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, EOFError):
+        code = 130
+    except Exception as error:
+        # Usage errors are the library's own exceptions; which module they live in depends on its
+        # version.
+        if not hasattr(error, "format_message"):
+            raise
+        code = _end(2, f"{error.format_message()}\nTry 'kernelwright --help'.", as_json=as_json)
+    if code == 130:
+        _end(130, "interrupted; the same command goes on", as_json=as_json)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end(code: int, message: str, *, as_json: bool) -> int:
+    try:
+        _fail(code, message, as_json=as_json)
+    except typer.Exit:
+        return code

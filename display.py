@@ -22,11 +22,17 @@ from kernelwright.search.campaign import Progress
 class LiveRun:
     """Shows the progress of a run while it lasts; call it with each `Progress`."""
 
-    def __init__(self, console: Console, name: str, budget: int | None) -> None:
-        self._console, self._name, self._budget = console, name, budget
+    def __init__(self, console: Console, name: str) -> None:
+        self._console, self._name = console, name
         self._live = Live(console=console, refresh_per_second=8) if console.is_terminal else None
         self._next_line = 1
-        self._phase = ""
+        self._last: Progress | None = None
+        self._printed: Progress | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether there was anything to show."""
+        return self._last is not None
 
     def __enter__(self) -> LiveRun:
         if self._live:
@@ -41,36 +47,52 @@ class LiveRun:
     ) -> None:
         if self._live:
             self._live.stop()
+        else:
+            self._print_last()
 
     def __call__(self, progress: Progress) -> None:
         """Take up a new state."""
         if self._live:
             self._live.update(self._panel(progress))
-            return
-        if progress.phase != self._phase:
-            self._phase, self._next_line = progress.phase, 1
-        if progress.phase == "search" and progress.trials >= self._next_line:
+        elif progress.phase == "confirm":
+            if self._last is not None and self._last.phase == "search":
+                self._print_last()
+            self._print(progress)
+        elif progress.trials >= self._next_line:
             self._next_line = 2 * progress.trials
-            self._console.print(_line(progress, self._budget), highlight=False, soft_wrap=True)
+            self._print(progress)
+        self._last = progress
+
+    def _print_last(self) -> None:
+        if self._last is not None and self._last is not self._printed:
+            self._print(self._last)
+
+    def _print(self, progress: Progress) -> None:
+        self._printed = progress
+        self._console.print(_line(progress), highlight=False, soft_wrap=True)
 
     def _panel(self, progress: Progress) -> Panel:
         grid = Table.grid(padding=(0, 2))
-        total = self._budget or progress.trials
-        grid.add_row(progress.phase, ProgressBar(total=total, completed=progress.trials, width=40))
-        grid.add_row("", _line(progress, self._budget))
+        total = progress.total or progress.done
+        grid.add_row(progress.phase, ProgressBar(total=total, completed=progress.done, width=40))
+        grid.add_row("", _line(progress))
         if progress.best is not None:
             grid.add_row("best", str(progress.best.candidate))
         return Panel(grid, title=self._name, title_align="left", expand=False)
 
 
-def _line(progress: Progress, budget: int | None) -> str:
-    of = f"/{budget}" if budget else ""
+def _line(progress: Progress) -> str:
+    if progress.phase == "confirm":
+        return f"{progress.done}/{progress.total} finalists confirmed, {progress.seconds:.1f} s"
+    of = f"/{progress.total}" if progress.total else ""
     best = "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:
-        best = f"best sample {2**progress.best.objective:.3f}x at trial {progress.best.number}"
+        sample = 2**progress.best.objective
+        best = f"best sample {sample:.3f}x at trial {progress.best.number}"
     failed = sum(n for status, n in progress.by_status.items() if status != "ok")
     again = " (replayed)" if progress.replayed else ""
-    return f"{progress.trials}{of} trials, {failed} failed, {best}, {progress.seconds:.1f} s{again}"
+    seconds = f"{progress.seconds:.1f} s"
+    return f"{progress.done}{of} trials, {failed} failed, {best}, {seconds}{again}"
 
 
 def summary_text(summary: Mapping[str, Any]) -> str:
@@ -81,12 +103,18 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append("nothing valid was found")
     else:
         interval = "one screen sample, not confirmed"
+        if best["status"] != "ok":
+            interval = "too few samples for an interval"
         if best["ci_low"] is not None:
             interval = f"95% interval {best['ci_low']:.3f} to {best['ci_high']:.3f}"
-        claim = f"{best['status']}: {best['speedup']:.3f}x the {base['name']} baseline"
+        headline = best["status"] if best["status"] != "ok" else "best sample so far"
+        claim = f"{headline}: {best['speedup']:.3f}x the {base['name']} baseline"
         lines.append(f"{claim} ({interval}, {best['evidence']})")
         lines.append("  " + " ".join(f"{k}={v}" for k, v in best["candidate"].items()))
         lines.append(f"  candidate {best['key']}, trial {best['trial']}")
+    if base is not None:
+        knobs = " ".join(f"{k}={v}" for k, v in base.get("candidate", {}).items())
+        lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
     if summary["library_ratio"] is not None:
         lines.append(f"library: {summary['library_ratio']:.3f} of its speed")
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
@@ -120,22 +148,35 @@ def check_text(plan: Mapping[str, Any]) -> str:
         f"space: {space['combinations']:,} combinations, {space['valid']:,} valid",
         f"budget: {limits}; at most {plan['candidates']:,} candidates "
         f"({share:.1f}% of the space) by {plan['driver']}",
-        f"baseline: {plan['baseline']['name']} ({plan['baseline']['key'][:12]})",
+        f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
         f"then {plan['finalists']} finalists are confirmed",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
     return "\n".join(rows)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A plain table; numbers are right-aligned."""
-    out = Table(box=None, pad_edge=False, header_style="bold")
-    for i, header in enumerate(headers):
-        numeric = bool(rows) and all(isinstance(row[i], int | float | None) for row in rows)
-        out.add_column(header, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        out.add_row(*(_cell(value) for value in row))
-    return out
+def print_table(console: Console, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table: folded to a terminal's width, one line a row where it is piped."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    if console.is_terminal:
+        out = Table(box=None, pad_edge=False, header_style="bold")
+        for i, header in enumerate(headers):
+            out.add_column(header, justify="right" if _is_numeric(rows, i) else "left")
+        for row in cells:
+            out.add_row(*row)
+        console.print(out)
+        return
+    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    for row in (list(headers), *cells):
+        parts = [
+            cell.rjust(width) if _is_numeric(rows, i) else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        console.print("  ".join(parts).rstrip(), soft_wrap=True)
+
+
+def _is_numeric(rows: Sequence[Sequence[object]], column: int) -> bool:
+    return all(isinstance(row[column], int | float | None) for row in rows)
 
 
 def _cell(value: object) -> str:

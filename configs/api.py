@@ -16,13 +16,13 @@ import kernelwright
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
+from kernelwright.configs.schema import MAX_WORKERS
 from kernelwright.env.types import Language
-from kernelwright.search.campaign import Campaign, Progress
+from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.plan import Budget, Plan
 from kernelwright.search.store import MemoryStore, SqliteStore
 from kernelwright.search.summary import summarise
-from kernelwright.search.trial import event
 
 DATABASE = "run.sqlite"
 # Trials of the short search that `check` times when a budget is in seconds.
@@ -54,18 +54,23 @@ def run(
         StoreError: if another process is running it.
     """
     campaign = read_config(config, overrides)
+    count = campaign.file.workers if workers is None else workers
+    if not 1 <= count <= MAX_WORKERS:
+        raise ConfigError("workers", None, "workers", f"1 to {MAX_WORKERS}", str(count))
     built = build(campaign)
     folder = Path(out) if out is not None else Path("runs") / campaign.file.name
     if fresh:
         folder = _unused(folder)
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
     with SqliteStore(folder / DATABASE) as store:
-        _claim(store, folder, resolved, built.plan)
+        extension = _claim(store, folder, resolved, built.plan)
         _write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
         events = store.events()
-        if not events or events[-1].kind != "finished":
-            executor = make_executor(workers if workers is not None else campaign.file.workers)
-            Campaign(built.plan, store, executor=executor, observe=observe).run()
+        if extension is not None or not events or events[-1].kind != "finished":
+            executor = make_executor(count)
+            Campaign(
+                built.plan, store, executor=executor, extension=extension, observe=observe
+            ).run()
         summary = {**summarise(store), "name": campaign.file.name, "out": str(folder)}
         _write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
         return summary
@@ -77,7 +82,10 @@ def show(folder: str | Path) -> dict[str, Any]:
     Raises:
         StoreError: if there is no run.
     """
-    with SqliteStore(Path(folder) / DATABASE, readonly=True) as store:
+    folder = Path(folder)
+    if folder.name == DATABASE:
+        folder = folder.parent
+    with SqliteStore(folder / DATABASE, readonly=True) as store:
         meta = store.meta()
         name = json.loads(meta["config"])["name"] if "config" in meta else None
         return {**summarise(store), "name": name, "out": str(folder)}
@@ -100,8 +108,10 @@ def _unused(folder: Path) -> Path:
     return out
 
 
-def _claim(store: SqliteStore, folder: Path, resolved: dict[str, Any], plan: Plan) -> None:
-    """Make the folder this campaign's: new, the same, or the same with a larger budget.
+def _claim(
+    store: SqliteStore, folder: Path, resolved: dict[str, Any], plan: Plan
+) -> Extension | None:
+    """Make the folder this campaign's: new, the same, or (the extension) with a larger budget.
 
     Raises:
         ConfigError: naming the first key that differs.
@@ -114,10 +124,10 @@ def _claim(store: SqliteStore, folder: Path, resolved: dict[str, Any], plan: Pla
         entry["candidate"] = baseline.candidate.knobs
     if "config" not in meta:
         store.set_meta(config=text, baseline=json.dumps(entry), version=kernelwright.__version__)
-        return
+        return None
     old = json.loads(meta["config"])
     if old == resolved:
-        return
+        return None
     old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
     rest = {key: value for key, value in resolved.items() if key != "budget"}
     before, after = _flat(old), _flat(rest)
@@ -126,17 +136,22 @@ def _claim(store: SqliteStore, folder: Path, resolved: dict[str, Any], plan: Pla
             raise _differs(folder, key, before.get(key), after.get(key))
     for key in sorted(old_budget.keys() | budget.keys()):
         was, now = old_budget.get(key), budget.get(key)
-        if (was is None and now is not None) or (was is not None and now is not None and now < was):
+        if now is not None and (was is None or now < was):
             raise _differs(folder, f"budget.{key}", was, now)
-    earlier = sum(e.kind == "extended" for e in store.events())
-    store.record(events=[event("extended", 0, earlier, budget=budget)])
-    store.set_meta(config=text)
+    return Extension(budget, {"config": text})
 
 
 def _differs(folder: Path, key: str, was: object, now: object) -> ConfigError:
-    hint = "" if not key.startswith("budget") else " or a larger one"
-    expected = f"{was!r}{hint}, as the run in {folder} has it (--fresh starts another)"
-    return ConfigError(str(folder), None, key, expected, repr(now))
+    """The refusal of another campaign in a run's folder."""
+    again = f"as the run in {folder} has it (--fresh starts another)"
+    if key.startswith("budget."):
+        wanted = "no limit" if was is None else f"at least {was!r}"
+        found = f"{now!r}"
+    elif key.startswith("hashes."):
+        wanted, found = "the file as it was", "a file that was changed, moved or replaced"
+    else:
+        wanted, found = repr(was), repr(now)
+    return ConfigError(str(folder), None, key, f"{wanted}, {again}", found)
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -6,16 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelwright.configs.errors import nearest
 from kernelwright.configs.load import Campaign, resolved_config
 from kernelwright.env.spaces.knobs import KnobSpace
-from kernelwright.env.types import Candidate, Language, OptionError, Problem
+from kernelwright.env.types import (
+    Candidate,
+    Language,
+    OptionError,
+    Problem,
+    Reference,
+    Request,
+    Role,
+    Stage,
+)
 from kernelwright.evaluators.target import Target
 from kernelwright.search.driver import Driver
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, Plan, StopRules
 
+T = TypeVar("T")
 JUDGE_DEFAULTS: dict[str, Any] = {
     "profile": "basic",
     "state": "cold",
@@ -54,11 +64,14 @@ def build(campaign: Campaign) -> Built:
         driver: Driver = factory(space, seed=seed, batch=batch, **options)
         return driver
 
+    if file.stop.roofline is not None and target.device is None:
+        found = f"{file.stop.roofline} on a device without a table"
+        raise campaign.document.error(("stop", "roofline"), "a known roofline", found)
     confirm = judge.get("confirm", {})
     plan = Plan(
         space=space,
         evaluator=target,
-        make_driver=_checked(make_driver, campaign, "driver"),
+        make_driver=_checked(make_driver, campaign),
         baseline=_baseline(campaign, target, space),
         library=target.library,
         budget=Budget(file.budget.trials, file.budget.seconds),
@@ -72,20 +85,37 @@ def build(campaign: Campaign) -> Built:
     return Built(plan, problem, target, space, resolved_config(campaign, hashes, judge))
 
 
-def _checked(make: Callable[[], Driver], campaign: Campaign, key: str) -> Callable[[], Driver]:
-    """``make``, once it is known that it works."""
-    try:
-        make()
-    except (ValueError, TypeError) as error:
-        raise campaign.document.error((key,), "options that fit together", str(error)) from None
+def _checked(make: Callable[[], Driver], campaign: Campaign) -> Callable[[], Driver]:
+    """``make``, once it is known that it works and makes a driver."""
+    driver = _made(campaign, "driver", make)
+    lacking = [name for name in ("ask", "tell", "stopped") if not hasattr(driver, name)]
+    if lacking:
+        found = f"{campaign.driver.name} without {' and '.join(lacking)}"
+        raise campaign.document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
     return make
 
 
-def _problem(campaign: Campaign) -> Problem:
+def _made(campaign: Campaign, key: str, make: Callable[[], T]) -> T:
+    """What a choice's factory makes; a plug-in may raise anything, so anything is caught.
+
+    Raises:
+        ConfigError: naming the option if the factory did, else the choice.
+    """
     try:
-        problem = campaign.problem.factory(**campaign.problem.options)
-    except (ValueError, TypeError) as error:
-        raise campaign.document.error(("problem",), "a problem", str(error)) from None
+        return make()
+    except OptionError as error:
+        raise campaign.document.error(
+            (key, error.option), error.expected, error.found, error.nearest
+        ) from None
+    except (Exception, SystemExit) as error:
+        found = f"{type(error).__name__}: {error}"
+        raise campaign.document.error((key,), f"a {key} that can be made", found) from error
+
+
+def _problem(campaign: Campaign) -> Problem:
+    problem = _made(
+        campaign, "problem", lambda: campaign.problem.factory(**campaign.problem.options)
+    )
     if not isinstance(problem, Problem):
         found = f"{campaign.problem.name} returned {type(problem).__name__}"
         raise campaign.document.error(
@@ -98,34 +128,48 @@ def _problem(campaign: Campaign) -> Problem:
     return problem
 
 
+TARGET_PARTS = (
+    "evaluate",
+    "deterministic",
+    "evidence",
+    "floor_ns",
+    "true_ns",
+    "constraints",
+    "members",
+    "members_reason",
+    "unscheduled",
+    "library",
+    "judge_keys",
+    "files",
+    "missing",
+    "device",
+)
+
+
 def _target(campaign: Campaign, problem: Problem) -> Target:
-    try:
-        target: Target = campaign.target.factory(
-            problem, seed=campaign.file.seed, **campaign.target.options
-        )
-    except OptionError as error:
-        path = ("target", error.option)
-        raise campaign.document.error(path, error.expected, error.found, error.nearest) from None
-    except (ValueError, TypeError) as error:
-        raise campaign.document.error(
-            ("target",), "a target for this problem", str(error)
-        ) from None
+    choice, seed = campaign.target, campaign.file.seed
+    target: Target = _made(
+        campaign, "target", lambda: choice.factory(problem, seed=seed, **choice.options)
+    )
+    lacking = [name for name in TARGET_PARTS if not hasattr(target, name)]
+    if lacking:
+        found = f"{choice.name} without {', '.join(lacking)}"
+        raise campaign.document.error(("target", "name"), "a target", found)
     return target
 
 
 def _space(campaign: Campaign, problem: Problem, target: Target) -> KnobSpace:
-    try:
-        return KnobSpace(
+    return _made(
+        campaign,
+        "target",
+        lambda: KnobSpace(
             problem.knobs,
             target.constraints,
             members=target.members(problem),
             members_reason=target.members_reason,
             default=target.unscheduled(problem),
-        )
-    except ValueError as error:
-        raise campaign.document.error(
-            ("target",), "a space with something in it", str(error)
-        ) from None
+        ),
+    )
 
 
 def _judge(campaign: Campaign, target: Target) -> dict[str, Any]:
@@ -175,6 +219,19 @@ def _hashes(campaign: Campaign, target: Target) -> dict[str, str]:
 
 
 def _baseline(campaign: Campaign, target: Target, space: KnobSpace) -> Baseline:
+    """The baseline, once the target has judged that it works."""
+    baseline = _chosen_baseline(campaign, target, space)
+    if baseline.candidate.language is Language.KNOBS:
+        against = (Reference(Role.BASELINE, baseline.candidate),)
+        request = Request(baseline.candidate, Stage.SCREEN, against)
+        (verdict,) = _made(campaign, "target", lambda: target.evaluate([request]))
+        if not verdict.status.passed:
+            found = f"{baseline.candidate}: {verdict.status} ({verdict.evidence or verdict.code})"
+            raise campaign.document.error(("baseline",), "a baseline that passes", found)
+    return baseline
+
+
+def _chosen_baseline(campaign: Campaign, target: Target, space: KnobSpace) -> Baseline:
     name, document = campaign.file.baseline, campaign.document
     if name == "library":
         if target.library is None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from kernelwright.agents import BACKENDS
 from kernelwright.configs.load import shipped_configs
 from kernelwright.configs.resolve import resolve
+from kernelwright.env.compiler.machine.device import device_names, load_device
+from kernelwright.env.landscape.open import open_landscape, shipped_landscapes
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces import SPACES
 from kernelwright.evaluators import TARGETS
@@ -21,20 +23,32 @@ CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "targets": TARGETS,
     "backends": BACKENDS,
     "configs": None,
+    "landscapes": None,
+    "devices": None,
 }
 
 
 def catalogue(what: str) -> list[dict[str, str]]:
     """The rows of one table; ``what`` is a key of `CATALOGUE`."""
     table = CATALOGUE[what]
-    if table is None:
-        paths = shipped_configs()
-        return [{"name": name, "doc": _first_comment(paths[name].read_text())} for name in paths]
-    return [{"name": name, "doc": _first_sentence(resolve(table, name))} for name in table]
+    if table is not None:
+        return [{"name": name, "doc": _first_sentence(resolve(table, name))} for name in table]
+    if what == "configs":
+        texts = {name: path.read_text() for name, path in shipped_configs().items()}
+        return [{"name": name, "doc": _first_comment(text)} for name, text in texts.items()]
+    if what == "devices":
+        return [{"name": name, "doc": load_device(name).title} for name in device_names()]
+    rows = []
+    for name, path in shipped_landscapes().items():
+        found = open_landscape(path)
+        doc = f"{found.kernel} on {found.device}, {len(found.entries):,} configurations"
+        rows.append({"name": name, "doc": doc})
+    return rows
 
 
 def _first_sentence(thing: object) -> str:
-    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return text.replace("``", "")
 
 
 def _first_comment(text: str) -> str:

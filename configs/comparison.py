@@ -1,8 +1,8 @@
 """``compare``: the same work under several drivers at equal budget, over many seeds.
 
-Campaign j takes seeds j·N … j·N + N - 1 above its own, so that no two campaigns share one: a driver
-compared with itself is an honest A/A test, and whether there is a difference is decided by the same
-interval for all pairs.
+With s the first file's seed, campaign j takes the seeds s + j·N … s + j·N + N - 1, so that no two
+campaigns share one: a driver compared with itself is an honest A/A test, and whether there is a
+difference is decided by the same interval for all pairs. Below `MIN_RUNS` nothing is claimed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
+from kernelwright.configs.schema import MAX_SEED
 from kernelwright.search.campaign import Campaign
 from kernelwright.search.efficiency import (
     best_true_ns,
@@ -26,7 +27,9 @@ from kernelwright.search.store import MemoryStore
 from kernelwright.search.summary import best_entry, best_trial
 
 # What must be equal for campaigns to do the same work.
-SAME = ("problem", "space", "target", "baseline", "budget", "judge")
+SAME = ("problem", "space", "target", "baseline", "budget", "stop", "judge")
+# The median of five has no two-sided 95% interval: all are on one side of it once in 16.
+MIN_RUNS = 6
 
 
 def compare_configs(
@@ -40,11 +43,16 @@ def compare_configs(
     """
     if len(configs) < 2:
         raise ConfigError("compare", None, "", "at least two campaigns", str(len(configs)))
-    if not 0 < within < math.inf:
-        raise ConfigError("compare", None, "--within", "a share above 0", str(within))
+    if not 0 < within <= 1:
+        raise ConfigError("compare", None, "--within", "a share above 0, at most 1", str(within))
+    if seeds < 1:
+        raise ConfigError("compare", None, "--seeds", "at least 1", str(seeds))
     first = [read_config(config, overrides) for config in configs]
     built = [build(campaign) for campaign in first]
     _same_work(configs, built)
+    if first[0].file.seed + len(configs) * seeds >= MAX_SEED:
+        found = str(first[0].file.seed)
+        raise ConfigError(configs[0], None, "seed", "room for all runs below 2^63", found)
     budget = built[0].plan.budget.trials
     if budget is None or any(b.plan.budget.seconds is not None for b in built):
         raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
@@ -54,7 +62,7 @@ def compare_configs(
     for j, config in enumerate(configs):
         runs = []
         for i in range(seeds):
-            seed = first[j].file.seed + j * seeds + i
+            seed = first[0].file.seed + j * seeds + i
             one = build(read_config(config, [*overrides, f"seed={seed}"]))
             row = _run(one, best_ns, within)
             runs.append(row["evaluations_to_target"])
@@ -77,7 +85,7 @@ def _run(built: Built, best_ns: float, within: float) -> dict[str, Any]:
 def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
     for config, other in zip(configs[1:], built[1:], strict=True):
         for key in SAME:
-            wanted, found = built[0].resolved[key], other.resolved[key]
+            wanted, found = built[0].resolved.get(key), other.resolved.get(key)
             if wanted != found:
                 expected = f"the {key} of {configs[0]}: {wanted}"
                 raise ConfigError(config, None, key, expected, str(found))
@@ -100,26 +108,41 @@ def _summary(
                 "high": _finite(median.high),
             }
         )
-    pairs = []
-    for (i, left), (j, right) in itertools.combinations(enumerate(names), 2):
-        ratio = median_ratio(counts[i], counts[j], budget)
-        interval = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
-        says = f"no difference between {left} and {right}: ratio of medians {interval}"
-        if ratio.is_difference:
-            more, less = (left, right) if ratio.value > 1 else (right, left)
-            says = f"{more} needs more evaluations than {less}: {left} / {right} = {interval}"
-        pairs.append(
-            {
-                "left": left,
-                "right": right,
-                "ratio": ratio.value,
-                "ci_low": ratio.low,
-                "ci_high": ratio.high,
-                "difference": ratio.is_difference,
-                "says": says,
-            }
-        )
+    pairs = [
+        _pair(left, right, counts[i], counts[j], budget)
+        for (i, left), (j, right) in itertools.combinations(enumerate(names), 2)
+    ]
     return {"within": within, "budget": budget, "campaigns": campaigns, "pairs": pairs}
+
+
+def _pair(
+    left: str, right: str, mine: list[int | None], theirs: list[int | None], budget: int
+) -> dict[str, Any]:
+    """What can be said of two campaigns; ``difference`` is null where nothing can."""
+    unsolved = sum(c is None for c in mine + theirs)
+    solved = [median_interval(runs).value <= budget for runs in (mine, theirs)]
+    if len(mine) < MIN_RUNS or not any(solved):
+        why = f"fewer than {MIN_RUNS} runs each" if any(solved) else "neither median run gets there"
+        says = f"nothing can be said of {left} and {right}: {why}"
+        none = dict.fromkeys(("ratio", "ci_low", "ci_high", "difference"))
+        return {"left": left, "right": right, **none, "says": says}
+    ratio = median_ratio(mine, theirs, budget)
+    interval = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
+    if unsolved:
+        interval += f", with {unsolved} unsolved runs counted as {budget + 1}"
+    says = f"no difference between {left} and {right}: ratio of medians {interval}"
+    if ratio.is_difference:
+        more, less = (left, right) if ratio.value > 1 else (right, left)
+        says = f"{more} needs more evaluations than {less}: {left} / {right} = {interval}"
+    return {
+        "left": left,
+        "right": right,
+        "ratio": ratio.value,
+        "ci_low": ratio.low,
+        "ci_high": ratio.high,
+        "difference": ratio.is_difference,
+        "says": says,
+    }
 
 
 def _finite(value: float) -> float | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from kernelwright.configs.build import Built, build
+from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import read_config
-from kernelwright.env.gym.knobs import KernelEnv
+from kernelwright.env.gym.knobs import KernelEnv, Provenance
 from kernelwright.env.gym.reward import RewardModel
 from kernelwright.env.gym.vector import VectorKernelEnv
 
@@ -18,6 +20,7 @@ DEFAULT_TARGET = {"name": "gpu-model"}
 def make_knobs(
     *,
     budget: int,
+    start: str = "baseline",
     problem: Mapping[str, Any] = DEFAULT_PROBLEM,
     target: Mapping[str, Any] = DEFAULT_TARGET,
     noise_seed: int = 0,
@@ -27,15 +30,18 @@ def make_knobs(
     model at 4096^3.
 
     Raises:
-        ConfigError: if problem or target are refused.
+        ConfigError: if problem, target or rewards are refused.
     """
     built = _build(problem, target, noise_seed)
+    again = {key: built.resolved[key] for key in ("problem", "target")}
     return KernelEnv(
         built.space,
         built.target,
         built.plan.baseline.candidate,
         budget=budget,
-        rewards=RewardModel(**(rewards or {})),
+        start=start,
+        rewards=_rewards(rewards),
+        provenance=Provenance(again, built.resolved["hashes"]),
     )
 
 
@@ -43,6 +49,7 @@ def make_knobs_vector(
     *,
     num_envs: int,
     budget: int,
+    start: str = "baseline",
     problem: Mapping[str, Any] = DEFAULT_PROBLEM,
     target: Mapping[str, Any] = DEFAULT_TARGET,
     noise_seed: int = 0,
@@ -51,7 +58,7 @@ def make_knobs_vector(
     """The batched ``kernelwright/Knobs-v0``; arguments as of `make_knobs`.
 
     Raises:
-        ConfigError: if problem or target are refused.
+        ConfigError: if problem, target or rewards are refused.
     """
     built = _build(problem, target, noise_seed)
     return VectorKernelEnv(
@@ -60,8 +67,18 @@ def make_knobs_vector(
         built.target,
         built.plan.baseline.candidate,
         budget=budget,
-        rewards=RewardModel(**(rewards or {})),
+        start=start,
+        rewards=_rewards(rewards),
     )
+
+
+def _rewards(given: Mapping[str, float] | None) -> RewardModel:
+    known = [item.name for item in fields(RewardModel)]
+    for name in given or {}:
+        if name not in known:
+            expected = f"one of {', '.join(known)}"
+            raise ConfigError("<rewards>", None, name, expected, repr(name), nearest(name, known))
+    return RewardModel(**(given or {}))
 
 
 def _build(problem: Mapping[str, Any], target: Mapping[str, Any], seed: int) -> Built:

@@ -4,6 +4,7 @@ absolute.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ import pydantic
 
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.resolve import (
+    Given,
     UnknownNameError,
     file_options,
     is_plugin,
@@ -29,7 +31,11 @@ from kernelwright.search.drivers import DRIVERS
 
 CONFIGS_DIR = Path(__file__).parent
 # Keyword arguments that the framework gives to what a choice names, so they are not options.
-GIVEN = {"problem": (), "target": ("seed",), "driver": ("seed", "batch")}
+GIVEN = {
+    "problem": Given(0, ()),
+    "target": Given(1, ("seed",)),
+    "driver": Given(1, ("seed", "batch")),
+}
 _TABLES: dict[str, Mapping[str, str]] = {"problem": PROBLEMS, "target": TARGETS, "driver": DRIVERS}
 
 
@@ -66,21 +72,27 @@ def read_config(config: str | Path | Mapping[str, Any], overrides: Sequence[str]
     Raises:
         ConfigError: at the first fault.
     """
+    if isinstance(overrides, str):
+        raise TypeError(f"overrides: expected a list of 'a.b=value', found {overrides!r}")
     if isinstance(config, Mapping):
-        return check_document(from_mapping(dict(config), overrides), Path())
+        return check_document(from_mapping(copy.deepcopy(dict(config)), overrides), Path())
+    if not isinstance(config, str | Path):
+        raise TypeError(f"config: expected a path, a name or a mapping, found {config!r}")
     shipped = shipped_configs()
     path = Path(config)
-    if str(config) in shipped and not path.is_file():
+    if str(config) in shipped and not _is_file(path):
         path = shipped[str(config)]
-    if not path.is_file():
+    if not _is_file(path):
         expected = f"a file or one of {', '.join(shipped)}"
-        raise ConfigError(
-            str(config), None, "", expected, "nothing there", nearest(str(config), shipped)
-        )
+        near = nearest(str(config), shipped)
+        raise ConfigError(f"{config!s:.200}", None, "", expected, "nothing there", near)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(str(path), None, "", "UTF-8 text", f"byte {error.start} is not") from None
+        found = f"byte {error.start} is not"
+        raise ConfigError(str(path), None, "", "UTF-8 text", found) from None
+    except OSError as error:
+        raise ConfigError(str(path), None, "", "a readable file", str(error)) from None
     return check_document(parse_document(text, str(path), overrides), path.parent.resolve())
 
 
@@ -126,9 +138,8 @@ def _validate(
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _keys_at(model, fault["loc"][:-1])
         key = where[-1]
-        raise document.error(
-            where, f"one of the keys {', '.join(known)}", repr(key), nearest(key, known)
-        )
+        expected = f"one of the keys {', '.join(known)}" if known else "no options"
+        raise document.error(where, expected, repr(key), nearest(key, known))
     if fault["type"] in ("missing", "missing_argument"):
         known = _keys_at(model, fault["loc"][:-1])
         raise document.error(where[:-1], f"the key {where[-1]!r} (of {', '.join(known)})", "none")
@@ -204,7 +215,10 @@ def _show(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -220,24 +234,42 @@ def _choose(
         factory = resolve(_TABLES[key], name, folder, PLANNED if key == "target" else None)
     except UnknownNameError as error:
         raise document.error((key, "name"), error.expected, error.found, error.near) from None
+    if not callable(factory):
+        found = f"{name!r}, which is a {type(factory).__name__}"
+        raise document.error((key, "name"), "a class or function", found)
     plain = {k: v for k, v in section.items() if k != "name"}
     if is_plugin(name) and ".py:" in name:
         path, _, attribute = name.rpartition(":")
         path = str((folder / path).resolve())
-        name, files[path] = (
-            f"{path}:{attribute}",
-            hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-        )
-    for option in file_options(factory) & plain.keys():
-        if isinstance(plain[option], str) and (folder / plain[option]).is_file():
-            plain[option] = str((folder / plain[option]).resolve())
-    model = options_model(factory, GIVEN[key])
+        name, files[path] = f"{path}:{attribute}", _sha256(Path(path))
+    try:
+        endings = file_options(factory)
+        model = options_model(factory, GIVEN[key])
+    except (TypeError, ValueError, NameError, AttributeError) as error:
+        found = f"{name!r} ({type(error).__name__}: {error})"
+        raise document.error((key, "name"), "a signature that can be read", found) from error
+    for option, known in endings.items():
+        value = plain.get(option)
+        if isinstance(value, str) and value.endswith(known) and _is_file(folder / value):
+            plain[option] = str((folder / value).resolve())
     checked = _validate(document, (key,), model, plain)
     options = {
         field: getattr(checked, field)
         for field in (*type(checked).model_fields, *(checked.model_extra or {}))
     }
     return Chosen(name, factory, options, {"name": name, **checked.model_dump(mode="json")})
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _is_file(path: Path) -> bool:
+    """Whether this is a file; a name that no file can have is not one."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def resolved_config(

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +31,13 @@ class UnknownNameError(ValueError):
     def __init__(self, expected: str, found: str, near: str | None = None) -> None:
         super().__init__(f"expected {expected}, found {found}")
         self.expected, self.found, self.near = expected, found, near
+
+
+class Given(typing.NamedTuple):
+    """What the framework passes to a factory: leading positional arguments, and keywords."""
+
+    positional: int
+    names: tuple[str, ...]
 
 
 def is_plugin(name: str) -> bool:
@@ -60,12 +68,14 @@ def resolve(
     file, colon, attribute = name.rpartition(":")
     if file.endswith(".py"):
         return _from_file((folder or Path()) / file, attribute)
+    target = name if colon else ":".join(name.rsplit(".", 1))
+    if not all(part.isidentifier() for part in target.replace(":", ".").split(".")):
+        raise UnknownNameError(f"one of {known}, a dotted path or file.py:name", f"{name!r:.200}")
     try:
-        return _attribute(name if colon else ":".join(name.rsplit(".", 1)))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UnknownNameError(
-            f"an importable dotted path or one of {known}", f"{name!r} ({error})"
-        ) from None
+        return _attribute(target)
+    except Exception as error:
+        expected = f"an importable dotted path or one of {known}"
+        raise UnknownNameError(expected, f"{name!r} ({type(error).__name__}: {error})") from error
 
 
 def _attribute(target: str) -> Any:
@@ -74,11 +84,13 @@ def _attribute(target: str) -> Any:
 
 
 def _from_file(path: Path, attribute: str) -> Any:
-    path = path.resolve()
-    if not path.is_file():
-        raise UnknownNameError("a Python file", f"{path} (no such file)")
+    try:
+        path = path.resolve()
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UnknownNameError("a Python file", f"{str(path)!r:.200} ({error})") from None
     # The content is part of the module's name, so an edited file is loaded again.
-    digest = hashlib.sha256(str(path).encode() + b"\0" + path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(str(path).encode() + b"\0" + content).hexdigest()
     name = f"kernelwright_plugin_{path.stem}_{digest[:16]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
@@ -86,11 +98,15 @@ def _from_file(path: Path, attribute: str) -> Any:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
+        # As for a script: a plug-in may import what lies beside it.
+        sys.path.insert(0, str(path.parent))
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except (Exception, SystemExit) as error:
             del sys.modules[name]
-            raise
+            raise UnknownNameError("a Python file that imports", _raised(path, error)) from error
+        finally:
+            sys.path.remove(str(path.parent))
     try:
         return getattr(sys.modules[name], attribute)
     except AttributeError:
@@ -100,19 +116,25 @@ def _from_file(path: Path, attribute: str) -> Any:
         ) from None
 
 
-def options_model(
-    factory: Callable[..., Any], given: tuple[str, ...] = ()
-) -> type[pydantic.BaseModel]:
-    """A strict model of a factory's keyword-only parameters, without those that the framework
-    gives.
-    """
+def _raised(path: Path, error: BaseException) -> str:
+    """What a plug-in raised, and on which of its lines."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    where = path.name if line is None else f"{path.name}:{line}"
+    return f"{type(error).__name__}: {error} ({where})"
+
+
+def options_model(factory: Callable[..., Any], given: Given) -> type[pydantic.BaseModel]:
+    """A strict model of a factory's parameters, without those that the framework gives."""
     hints = _hints(factory)
     fields: dict[str, Any] = {}
     extra: typing.Literal["allow", "forbid"] = "forbid"
-    for parameter in inspect.signature(factory).parameters.values():
+    parameters = list(inspect.signature(factory).parameters.values())
+    for place, parameter in enumerate(parameters):
         if parameter.kind is parameter.VAR_KEYWORD:
             extra = "allow"
-        if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name in given:
+        named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        if not named or parameter.name in given.names or place < given.positional:
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (hints.get(parameter.name, Any), default)
@@ -122,12 +144,13 @@ def options_model(
     )
 
 
-def file_options(factory: Callable[..., Any]) -> set[str]:
-    """The options of a factory that may name a file."""
+def file_options(factory: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
+    """The options of a factory that may name a file, with the endings of such names."""
     return {
-        name
+        name: mark.endings
         for name, hint in _hints(factory).items()
-        if any(isinstance(mark, FileOption) for mark in getattr(hint, "__metadata__", ()))
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, FileOption)
     }
 
 

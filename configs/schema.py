@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+MAX_WORKERS = 256
+MAX_SEED = 2**63
 PLANNED_KEYS: dict[tuple[str, ...], str] = {
     ("agents",): "drivers that ask a language model",
     ("budget", "tokens"): "drivers that ask a language model",
@@ -69,6 +71,8 @@ class JudgeSection(_Strict):
 class BudgetSection(_Strict):
     """What may be spent; at least one limit."""
 
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
     trials: Annotated[int | None, Field(ge=1, le=10_000_000, description="screened candidates")] = (
         None
     )
@@ -107,9 +111,11 @@ class CampaignFile(_Strict):
     stop: StopSection = StopSection()
     batch: Annotated[int, Field(ge=1, le=100_000, description="proposals asked for at a time")] = 8
     seed: Annotated[
-        int, Field(ge=0, lt=2**63, description="seeds the driver and all simulated noise")
+        int, Field(ge=0, lt=MAX_SEED, description="seeds the driver and all simulated noise")
     ] = 0
-    workers: Annotated[int, Field(ge=1, le=256, description="threads; never changes a result")] = 1
+    workers: Annotated[
+        int, Field(ge=1, le=MAX_WORKERS, description="threads; never changes a result")
+    ] = 1
     hashes: Annotated[
         dict[str, str], Field(description="SHA-256 of the files this campaign stands on")
     ] = {}

@@ -40,7 +40,8 @@ _Loader.add_implicit_resolver(
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(
-        r"^[-+]?(?:(?:[0-9][0-9_]*)?\.?[0-9_]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.|\.inf|\.Inf|\.nan|\.NaN)$"
+        r"^[-+]?(?:(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
+        r"|\.inf|\.Inf|\.nan|\.NaN)$"
     ),
     list("-+0123456789."),
 )
@@ -79,6 +80,10 @@ class Document:
     ) -> ConfigError:
         """An error at a path; where the path does not exist, at the innermost part that does."""
         dotted = ".".join(path)
+        inside = next((p for p in self.overrides if path and p[: len(path)] == path), None)
+        if inside is not None:
+            label = f"--set {self.overrides[inside]}"
+            return ConfigError(label, None, dotted, expected, found, nearest)
         for end in range(len(path), -1, -1):
             if path[:end] in self.overrides:
                 return ConfigError(
@@ -132,9 +137,12 @@ def _compose(text: str, file: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise ConfigError(file, line, "", "valid YAML", error.problem or "a syntax error") from None
+        problem = (error.problem or "a syntax error").removeprefix("found ")
+        raise ConfigError(file, line, "", "valid YAML", problem.removeprefix("but ")) from None
     except yaml.YAMLError as error:
         raise ConfigError(file, 1, "", "valid YAML", str(error).splitlines()[0]) from None
+    except RecursionError:
+        raise ConfigError(file, 1, "", "valid YAML", "thousands of nested brackets") from None
     return node
 
 
@@ -172,11 +180,11 @@ class _Builder:
             return [self.build(item, (*path, str(i)), inside) for i, item in enumerate(node.value)]
         try:
             return self._loader.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            problem = getattr(error, "problem", None) or str(error)
-            raise ConfigError(
-                self._document.file, line, ".".join(path), "plain data", problem
-            ) from None
+        except (yaml.YAMLError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            # A tag that does not fit its text raises whatever its constructor stumbles over.
+            problem = getattr(error, "problem", None) or f"{node.value!r:.80} as {node.tag}"
+            where = ".".join(path)
+            raise ConfigError(self._document.file, line, where, "plain data", problem) from None
 
     def _mapping(
         self, node: yaml.MappingNode, path: Path, inside: tuple[int, ...]
@@ -217,6 +225,8 @@ def _override(document: Document, override: str) -> None:
         value = _Builder(scratch).build(node, path)
     target = document.data
     for depth, key in enumerate(path[:-1]):
+        if key not in target:
+            document.overrides[path[: depth + 1]] = override
         below = target.setdefault(key, {})
         if not isinstance(below, dict):
             raise ConfigError(

@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 import statistics
 
-from kernelwright.env.types import Measurement, Role, Unpaired, Verdict
+from kernelwright.env.types import Evidence, Measurement, Role, Unpaired, Verdict
 
 
 def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
     """Natural logarithm of reference time / candidate time, capped at the floor.
+
+    A modelled time is not capped: a model keeps its own roofline, and its simulated clock may drift
+    against a floor in absolute time while the ratio of a pair does not.
 
     Unpaired samples give the ratio of medians. Pairs give the mean over process pairs of the median
     log ratio in each.
@@ -27,7 +30,9 @@ def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
     else:
         value = statistics.fmean(process_log_ratios(measurement))
         reference = statistics.median(r for pair in samples for _, r in pair.samples_ns)
-    return value if floor_ns is None else min(value, math.log(reference / floor_ns))
+    if floor_ns is None or measurement.evidence is Evidence.MODELLED:
+        return value
+    return min(value, math.log(reference / floor_ns))
 
 
 def process_log_ratios(measurement: Measurement) -> list[float]:

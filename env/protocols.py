@@ -80,7 +80,7 @@ class Evaluator(Protocol):
         ...
 
     def floor_ns(self, workload: Workload) -> float:
-        """The least time physics allows, in ns (the roofline)."""
+        """The least time physics allows, in ns (the roofline); 0 where it is not known."""
         ...
 
 

@@ -116,15 +116,40 @@ class OptionError(ValueError):
         self.option, self.expected, self.found, self.nearest = option, expected, found, nearest
 
 
+@dataclass(frozen=True, slots=True)
 class FileOption:
-    """Marks, inside ``Annotated``, an option that may name a file; relative names are relative to
-    the campaign file.
+    """Marks, inside ``Annotated``, an option that may name a file with one of these endings.
+
+    Such a name is relative to the campaign file.
     """
+
+    endings: tuple[str, ...]
 
 
 def _refuse(condition: bool, message: str) -> None:
     if condition:
         raise ValueError(message)
+
+
+def _whole(name: str, value: object, least: int = 0) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+        raise ValueError(f"{name}: expected a whole number of at least {least}, found {value!r}")
+
+
+def _text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: expected text, found {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: expected text that UTF-8 can hold, found {value!r}") from None
+
+
+def _facts(name: str, facts: tuple[tuple[str, float], ...]) -> None:
+    for fact, value in facts:
+        _text(name, fact)
+        if not math.isfinite(value):
+            raise ValueError(f"{name}: {fact}: expected a finite number, found {value!r}")
 
 
 def _positive(name: str, values: tuple[float, ...]) -> None:
@@ -145,12 +170,17 @@ class Directive:
 
     def __post_init__(self) -> None:
         _refuse(not self.op, "Directive.op: expected a directive's name, found an empty string")
+        for value in self.args:
+            _refuse(
+                isinstance(value, float) and not math.isfinite(value),
+                f"{self.op}: expected finite arguments, found {value!r}",
+            )
 
 
 Payload: TypeAlias = KnobPayload | tuple[Directive, ...] | str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """A program of one language; ``key`` is the hash of its canonical form.
 
@@ -164,7 +194,7 @@ class Candidate:
 
     language: Language
     payload: Payload
-    key: str = field(init=False, compare=False, repr=False)
+    key: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", Language(self.language))
@@ -180,6 +210,7 @@ class Candidate:
         else:
             if not isinstance(payload, str) or not payload:
                 raise ValueError(f"{self.language} candidate: expected text, found {payload!r}")
+            _text(f"{self.language} candidate", payload)
             body = payload
         text = json.dumps([self.language.value, body], separators=(",", ":"), ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -195,6 +226,13 @@ class Candidate:
         if self.language is not Language.KNOBS or not isinstance(self.payload, tuple):
             raise TypeError(f"expected a knobs candidate, found {self.language}")
         return dict(self.payload)  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        # By key: 1, 1.0 and True are equal numbers and different programs.
+        return self.key == other.key if isinstance(other, Candidate) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __str__(self) -> str:
         if self.language is Language.KNOBS:
@@ -247,6 +285,9 @@ class Knob:
             not self.name.isidentifier(), f"Knob.name: expected an identifier, found {self.name!r}"
         )
         _refuse(not self.values, f"knob {self.name}: expected at least one value")
+        for value in self.values:
+            exact = not isinstance(value, int | float) or abs(value) <= 2**53
+            _refuse(not exact, f"knob {self.name}: expected numbers up to 2^53, found {value!r}")
         typed = {(type(value), value) for value in self.values}
         _refuse(
             len(typed) != len(self.values), f"knob {self.name}: a value stands twice: {self.values}"
@@ -294,8 +335,8 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name, extent in self.extents:
-            if isinstance(extent, int):
-                _refuse(extent <= 0, f"extent {name}: expected a positive number, found {extent}")
+            if not isinstance(extent, ExtentRange):
+                _whole(f"extent {name}", extent, 1)
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -391,7 +432,11 @@ class Proposal:
     usd: float = 0.0
 
     def __post_init__(self) -> None:
-        _refuse(self.tokens < 0, f"Proposal.tokens: expected >= 0, found {self.tokens}")
+        if not isinstance(self.candidate, Candidate):
+            raise ValueError(f"Proposal.candidate: expected a candidate, found {self.candidate!r}")
+        for word in (self.proposer, *self.parents):
+            _text("Proposal", word)
+        _whole("Proposal.tokens", self.tokens)
         _refuse(not 0 <= self.usd < math.inf, f"Proposal.usd: expected >= 0, found {self.usd}")
 
 
@@ -421,13 +466,8 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stage", Stage(self.stage))
-        _refuse(self.trial < 0, f"Request.trial: expected >= 0, found {self.trial}")
-        for name in ("process_pairs", "pairs"):
-            value = getattr(self, name)
-            _refuse(value < 1, f"Request.{name}: expected >= 1, found {value}")
-        _refuse(
-            self.first_repeat < 0, f"Request.first_repeat: expected >= 0, found {self.first_repeat}"
-        )
+        for name, least in (("trial", 0), ("first_repeat", 0), ("process_pairs", 1), ("pairs", 1)):
+            _whole(f"Request.{name}", getattr(self, name), least)
         roles = [r.role for r in self.against]
         _refuse(not roles, "Request.against: expected at least one reference")
         _refuse(len(set(roles)) != len(roles), f"Request.against: a role stands twice: {roles}")
@@ -445,6 +485,9 @@ class Artifact:
     library: str | None = None
     log: str = ""
     facts: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        _facts("Artifact.facts", self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,6 +508,7 @@ class ProcessPair:
         )
         _refuse(not self.samples_ns, "ProcessPair.samples_ns: expected at least one pair of times")
         for pair in self.samples_ns:
+            _refuse(len(pair) != 2, f"ProcessPair.samples_ns: expected two times, found {pair}")
             _positive("ProcessPair.samples_ns", pair)
 
 
@@ -568,5 +612,8 @@ class Verdict:
                 not 0 <= self.max_error < math.inf,
                 f"max_error: expected a finite value >= 0, found {self.max_error}",
             )
+        _facts("Verdict.facts", self.facts)
+        for name in ("code", "evidence", "log"):
+            _text(f"Verdict.{name}", getattr(self, name) or "")
         for name, value in self.floors_ns:
             _positive(f"floor of {name}", (value,))

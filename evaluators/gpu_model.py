@@ -118,7 +118,9 @@ class GpuModel:
         *,
         seed: int = 0,
         device: Annotated[
-            str, Field(description="a device table's name or YAML path"), FileOption()
+            str,
+            Field(description="a device table's name or YAML path"),
+            FileOption((".yaml", ".yml")),
         ] = "h100-lecture",
         noise: Annotated[Noise, Field(description="how the simulated clock errs")] = Noise(),  # noqa: B008 - frozen
     ) -> None:

@@ -9,6 +9,7 @@ a recorded result error above the problem's bound is ``wrong``; a sample below t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from kernelwright.env.compiler.machine.device import load_device
+from kernelwright.env.compiler.machine.device import device_sha256, load_device
+from kernelwright.env.landscape import FORMATS
 from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import (
     Entry,
@@ -52,7 +54,8 @@ from kernelwright.evaluators.noise import keyed_uniforms
 from kernelwright.evaluators.statistics import speedup
 from kernelwright.evaluators.target import roofline_ns
 
-# Which device table gives the roofline of a recording, by a word of the GPU's name.
+# Which device table gives the roofline of a recording, by a word of the GPU's name. Without one
+# no sample is called too fast and no credit is capped.
 _ROOFLINES = {"H200": "h200", "H100": "h100-lecture"}
 
 
@@ -79,7 +82,7 @@ class Recorded:
 
     Raises:
         OptionError: if there is no such recording, it cannot be read, it was recorded for other
-            extents, or on a device without a table.
+            extents.
     """
 
     deterministic = True
@@ -95,7 +98,9 @@ class Recorded:
         *,
         seed: int = 0,
         landscape: Annotated[
-            str, Field(description="a shipped landscape's name, or a file"), FileOption()
+            str,
+            Field(description="a shipped landscape's name, or a file"),
+            FileOption(tuple(FORMATS)),
         ],
     ) -> None:
         self.problem = problem
@@ -110,17 +115,13 @@ class Recorded:
                 f"{landscape!r} of {_shape(recorded)}",
             )
         table = next((t for word, t in _ROOFLINES.items() if word in self.landscape.device), None)
-        if table is None:
-            known = " or ".join(_ROOFLINES)
-            raise OptionError(
-                "landscape",
-                f"a device whose roofline is known ({known})",
-                f"{self.landscape.device!r} in {landscape!r}",
-            )
-        self.device = load_device(table)
+        self.device = load_device(table) if table else None
         self.files = {landscape: self.landscape.sha256}
+        if table:
+            self.files[table] = device_sha256(table)
         self._workload = workload.label
         self._floor = self.floor_ns(workload)
+        self._floors = ((self._workload, self._floor),) if self._floor else ()
         self.library = (
             Candidate(Language.LIBRARY, self.landscape.library) if self.landscape.library else None
         )
@@ -129,16 +130,18 @@ class Recorded:
         """Flat indices of the recorded configurations, failed ones included.
 
         Raises:
-            ValueError: if the recording has other knobs than the problem, or values that the
+            OptionError: if the recording has other knobs than the problem, or values that the
                 problem does not list.
         """
         space = KnobSpace(problem.knobs)
         if set(space.names) != set(self.landscape.knob_names):
-            raise ValueError(
-                f"expected knobs {' '.join(space.names)} of {problem.name}, "
-                f"the landscape has {' '.join(self.landscape.knob_names)}"
-            )
-        indices = [space.index_of(dict(entry.knobs)) for entry in self.landscape.entries]
+            expected = f"a recording of the knobs {' '.join(space.names)} of {problem.name}"
+            raise OptionError("landscape", expected, " ".join(self.landscape.knob_names))
+        try:
+            indices = [space.index_of(dict(entry.knobs)) for entry in self.landscape.entries]
+        except ValueError as error:
+            expected = f"a recording of knob values of {problem.name}"
+            raise OptionError("landscape", expected, str(error)) from None
         return np.array(indices, dtype=np.int64)
 
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
@@ -155,8 +158,13 @@ class Recorded:
         return roofline_ns(self.device, self.problem, workload)
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
-        """Recorded medians in ns; NaN for what fails."""
-        return np.array([self._entry(c).true_ns for c in candidates])
+        """Recorded medians in ns; NaN for what failed, is wrong or is too fast to be true."""
+        return np.array([self._true_ns(self._entry(c)) for c in candidates])
+
+    def _true_ns(self, entry: Entry) -> float:
+        wrong = entry.max_error is not None and entry.max_error > self.problem.error_model.bound
+        too_fast = bool(entry.samples_ns) and min(entry.samples_ns) < self._floor
+        return math.nan if wrong or too_fast else entry.true_ns
 
     def _entry(self, candidate: Candidate) -> Entry:
         entry = self.landscape.by_knobs.get(candidate.payload)  # type: ignore[arg-type]
@@ -191,12 +199,12 @@ class Recorded:
                 Status.TOO_FAST,
                 "below_roofline",
                 evidence=f"{min(samples):.0f} ns, below the {self._floor:.0f} ns of the roofline "
-                f"of {self.device.title}",
+                "of its device",
                 facts=entry.facts,
             )
         measurements = tuple(self._measure(samples, a, exact=not confirm) for a in request.against)
         status = Status.OK
-        floors = ((self._workload, self._floor),)
+        floors = self._floors
         if confirm:
             interval = speedup(Verdict(Status.OK, measurements=measurements, floors_ns=floors))
             assert interval is not None

@@ -2,7 +2,8 @@
 
 Pairs: the unit is the process pair (its median log ratio); the interval is Student's t over process
 pairs, with Welch and Satterthwaite's degrees of freedom when several workloads are averaged.
-Unpaired samples: the percentile bootstrap of the ratio of medians, its draws seeded by the samples
+Unpaired samples: the expanded percentile bootstrap
+of the ratio of medians, its draws seeded by the samples
 themselves, so that an interval is a function of the stored measurement and nothing else.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.objective import log2_speedup, measurements_against, process_log_ratios
-from kernelwright.env.types import Measurement, Role, Status, Unpaired, Verdict
+from kernelwright.env.types import Evidence, Measurement, Role, Status, Unpaired, Verdict
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -65,10 +66,11 @@ def speedup(verdict: Verdict, role: Role = Role.BASELINE) -> Interval | None:
 
 
 def _cap(verdict: Verdict, chosen: tuple[Measurement, ...]) -> float:
+    """The mean log of reference / floor, infinite where no floor holds (see `log_ratio`)."""
     floors = dict(verdict.floors_ns)
     caps = []
     for m in chosen:
-        if m.workload not in floors:
+        if m.workload not in floors or m.evidence is Evidence.MODELLED:
             return math.inf
         times = (
             m.samples.reference_ns
@@ -97,16 +99,35 @@ def _paired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
 
 
 def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
-    draws = np.zeros(RESAMPLES)
+    draws, least = np.zeros(RESAMPLES), math.inf
     for m in chosen:
         assert isinstance(m.samples, Unpaired)
+        counts = (len(m.samples.candidate_ns), len(m.samples.reference_ns))
+        # Fewer samples cannot speak at this level: even two groups without any overlap come about
+        # by chance with probability 2 / C(n + m, n).
+        if 2 / math.comb(sum(counts), counts[0]) > 1 - CONFIDENCE:
+            return -math.inf, math.inf
+        least = min(least, *counts)
         seed = hashlib.blake2b(repr((m.workload, m.samples)).encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(seed, "big"))
         reference = np.array(m.samples.reference_ns)
         draws += np.log(_medians(reference, rng) / _medians(np.array(m.samples.candidate_ns), rng))
-    tail = (1 - CONFIDENCE) / 2
+    tail = _expanded_tail(int(least))
     low, high = np.quantile(draws / len(chosen), (tail, 1 - tail))
     return float(low), float(high)
+
+
+def _expanded_tail(count: int) -> float:
+    """The percentile that makes up for the narrowness of a bootstrap of few samples.
+
+    Φ(√(n/(n−1)) t), with t the quantile of Student's t at the nominal tail (Hesterberg, What
+    Teachers Should Know About the Bootstrap, The American Statistician 2015, section 5).
+    """
+    nominal = (1 - CONFIDENCE) / 2
+    if count < 2:
+        return 0.0
+    widened = math.sqrt(count / (count - 1)) * t_quantile(nominal, count - 1)
+    return statistics.NormalDist().cdf(widened)
 
 
 def _medians(samples: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:

@@ -16,13 +16,20 @@ from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import Candidate, Problem, Scalar, Workload
 
 
-def roofline_ns(device: Device, problem: Problem, workload: Workload) -> float:
-    """The least time in ns that a device's roofline allows a workload."""
+def roofline_ns(device: Device | None, problem: Problem, workload: Workload) -> float:
+    """The least time in ns that a device's roofline allows a workload; 0 if it is not known."""
+    if device is None:
+        return 0.0
     return 1e9 * device.floor_s(problem.flops(workload), problem.moved_bytes(workload))
 
 
 class Target(Evaluator, Oracle, Protocol):
     """A judge together with its machine."""
+
+    @property
+    def device(self) -> Device | None:
+        """The device whose roofline holds here; None if it has no table."""
+        ...
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

@@ -12,7 +12,8 @@ import statistics
 import time
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kernelwright.env.objective import log2_speedup
@@ -33,11 +34,33 @@ class ReplayError(RuntimeError):
     """
 
 
+class DriverError(RuntimeError):
+    """A driver raised, or broke the protocol: which ask it was and what happened."""
+
+
+class JudgeError(RuntimeError):
+    """A judge raised, or answered what was not asked: our own bug, or a plug-in's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A larger budget than the store's, recorded once the old trials have been replayed."""
+
+    budget: Mapping[str, float]
+    meta: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a campaign stands; ``best`` is the best trial so far by objective."""
+    """Where a campaign stands: ``done`` of ``total`` trials, or finalists while confirming.
+
+    ``total`` is None where the budget has no number of trials; ``best`` is the best trial so far by
+    objective.
+    """
 
     phase: str
+    done: int
+    total: int | None
     trials: int
     by_status: dict[str, int]
     best: Trial | None
@@ -63,6 +86,7 @@ class Campaign:
         store: where it is recorded; what it already holds is replayed.
         executor: runs builds and deterministic judges side by side.
         observe: called after everything that was recorded.
+        extension: a budget larger than the store's.
         until: stops the search (no confirmation follows) at the first trial for which it is true;
             for measuring drivers.
         clock: monotonic seconds.
@@ -75,11 +99,13 @@ class Campaign:
         *,
         executor: Executor | None = None,
         observe: Callable[[Progress], None] | None = None,
+        extension: Extension | None = None,
         until: Callable[[Trial], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.plan, self.store = plan, store
         self._executor = executor or Serial()
+        self._extension = extension
         self._observe, self._until, self._clock = observe, until, clock
         # The store has the trials; only what decides is kept here, so memory and garbage
         # collection do not grow with a long run.
@@ -89,24 +115,32 @@ class Campaign:
         self._counts: Counter[str] = Counter()
         self._best: Trial | None = None
         self._best_share = 0.0
-        self._judged, self._judging_s = 0, 0.0
+        self._rehearsal_s: float | None = None
         self._until_met = False
 
     def run(self) -> Stop:
         """Search, confirm, and say why the search ended.
 
         Raises:
+            DriverError: if the driver raises or breaks the protocol.
+            JudgeError: if the judge does.
             ReplayError: if the store was made by a driver that does not repeat itself.
         """
         self._earlier = self.store.spent(earlier=True)
         self._stored = self.store.trials()
         self._events = self.store.events()
         self._epoch = sum(e.kind == "extended" for e in self._events)
+        self._epoch += self._extension is not None
         self._started = self._clock()
         self._search_s: float | None = None
         stop, ask = self._search()
-        if self._until is not None and stop.rule == "until":
+        if stop.rule == "until":
             return stop
+        if self._count < len(self._stored):
+            raise ReplayError(
+                f"the store holds {len(self._stored)} trials, "
+                f"the driver stopped after {self._count}"
+            )
         self._record(
             events=[event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)]
         )
@@ -123,11 +157,12 @@ class Campaign:
         if plan.baseline.is_trial:
             self._screen(driver, ask, [Proposal(plan.baseline.candidate, "baseline")], [])
         while True:
+            self._extend()
             stop = self._why_stop(ask)
             if stop is not None:
                 return stop, ask
             ask += 1
-            proposals = driver.ask(plan.batch)
+            proposals = self._ask(driver, ask)
             if not proposals:
                 return Stop("driver", driver.stopped or "the driver proposed nothing"), ask
             fresh, events = self._admit(ask, proposals)
@@ -135,6 +170,27 @@ class Campaign:
             barren = 0 if fresh else barren + 1
             if barren == BARREN_ASKS:
                 return Stop("driver", f"nothing new in {BARREN_ASKS} asks in a row"), ask
+
+    def _ask(self, driver: Driver, ask: int) -> list[Proposal]:
+        batch = self.plan.batch
+        with _blame(f"ask {ask}"):
+            proposals = list(driver.ask(batch))
+        strangers = [p for p in proposals if not isinstance(p, Proposal)]
+        if strangers:
+            found = type(strangers[0]).__name__
+            raise DriverError(f"ask {ask}: expected proposals, found {found} {strangers[0]!r:.80}")
+        if len(proposals) > batch:
+            raise DriverError(
+                f"ask {ask}: expected at most {batch} proposals, found {len(proposals)}"
+            )
+        return proposals
+
+    def _extend(self) -> None:
+        """Record a larger budget, but not before everything stored has been replayed."""
+        if self._extension is not None and self._count >= len(self._stored):
+            extended = event("extended", 0, self._epoch - 1, budget=dict(self._extension.budget))
+            self.store.record(events=[extended], sitting=self._sitting(), meta=self._extension.meta)
+            self._extension = None
 
     def _admit(self, ask: int, proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Event]]:
         """The proposals to judge, and events for those that are invalid or known."""
@@ -189,11 +245,13 @@ class Campaign:
         for trial in told:
             self._learn(trial)
         if told:
-            self._report("search", replayed=not missing)
-            driver.tell(told)
+            total = self.plan.budget.trials
+            self._report("search", self._count, total, replayed=not missing)
+            with _blame(f"tell after ask {ask}"):
+                driver.tell(told)
 
     def _judge(self, ask: int, first: int, proposals: Sequence[Proposal]) -> list[Trial]:
-        plan, began = self.plan, self._clock()
+        plan = self.plan
         against = plan.screen_against
         requests = [
             Request(proposal.candidate, Stage.SCREEN, against, trial=first + i)
@@ -202,9 +260,7 @@ class Campaign:
         workers = min(self._executor.workers, len(requests))
         size = -(-len(requests) // workers)
         chunks = [requests[i : i + size] for i in range(0, len(requests), size)]
-        verdicts = [v for part in self._executor.map(plan.evaluator.evaluate, chunks) for v in part]
-        self._judged += len(requests)
-        self._judging_s += self._clock() - began
+        verdicts = [v for part in self._executor.map(self._evaluate, chunks) for v in part]
         return [
             Trial(
                 number=request.trial,
@@ -220,6 +276,27 @@ class Campaign:
             )
             for request, proposal, verdict in zip(requests, proposals, verdicts, strict=True)
         ]
+
+    def _evaluate(self, requests: Sequence[Request]) -> Sequence[Verdict]:
+        """The judge's verdicts, if they answer the requests.
+
+        Raises:
+            JudgeError: if it raises, answers too few or too many, claims in a screen, or passes a
+                finalist without a claim.
+        """
+        try:
+            verdicts = list(self.plan.evaluator.evaluate(requests))
+        except Exception as error:
+            raise JudgeError(
+                f"trial {requests[0].trial}: {type(error).__name__}: {error}"
+            ) from error
+        if len(verdicts) != len(requests):
+            raise JudgeError(f"expected {len(requests)} verdicts, found {len(verdicts)}")
+        for request, verdict in zip(requests, verdicts, strict=True):
+            status = verdict.status
+            if status.passed and status.is_claim != (request.stage is Stage.CONFIRM):
+                raise JudgeError(f"trial {request.trial}: {status} is no answer to {request.stage}")
+        return verdicts
 
     def _learn(self, trial: Trial) -> None:
         self._count += 1
@@ -270,32 +347,43 @@ class Campaign:
         )
 
     def _confirmation_s(self) -> float:
-        """The estimated wall time of confirming the finalists, from the screens judged in this
-        sitting.
+        """The estimated wall time of confirming the finalists: one confirmation rehearsed, times
+        their number.
+
+        What the rehearsal measures is thrown away; until something passed there is nothing to
+        rehearse and nothing to confirm.
         """
-        confirm = self.plan.confirm
-        each = self._judging_s / self._judged if self._judged else 0.0
-        return each * confirm.finalists * confirm.process_pairs * confirm.pairs
+        if self._rehearsal_s is None:
+            if not self._finalists:
+                return 0.0
+            began = self._clock()
+            _, number, candidate = self._finalists[0]
+            self._evaluate([self._confirm_request(number, candidate)])
+            self._rehearsal_s = self._clock() - began
+        return self._rehearsal_s * min(self.plan.confirm.finalists, self._count)
 
     # Confirming
 
     def _confirm(self) -> None:
-        plan = self.plan
         done = {t.number for t in self._stored if t.verdict(Stage.CONFIRM) is not None}
-        for _, number, candidate in self._finalists:
+        for place, (_, number, candidate) in enumerate(self._finalists, 1):
             if number not in done:
-                request = Request(
-                    candidate,
-                    Stage.CONFIRM,
-                    plan.confirm_against,
-                    trial=number,
-                    process_pairs=plan.confirm.process_pairs,
-                    pairs=plan.confirm.pairs,
-                    first_repeat=1,
-                )
-                (verdict,) = plan.evaluator.evaluate([request])
+                request = self._confirm_request(number, candidate)
+                (verdict,) = self._evaluate([request])
                 self._record(verdicts=[(number, Stage.CONFIRM, verdict)])
-            self._report("confirm", replayed=number in done)
+            total = len(self._finalists)
+            self._report("confirm", place, total, replayed=number in done)
+
+    def _confirm_request(self, number: int, candidate: Candidate) -> Request:
+        return Request(
+            candidate,
+            Stage.CONFIRM,
+            self.plan.confirm_against,
+            trial=number,
+            process_pairs=self.plan.confirm.process_pairs,
+            pairs=self.plan.confirm.pairs,
+            first_repeat=1,
+        )
 
     # Recording
 
@@ -312,12 +400,23 @@ class Campaign:
         search = elapsed if self._search_s is None else self._search_s
         return Sitting(search, elapsed - search)
 
-    def _report(self, phase: str, *, replayed: bool) -> None:
+    def _report(self, phase: str, done: int, total: int | None, *, replayed: bool) -> None:
         if self._observe is not None:
             sitting, before = self._sitting(), self._earlier
             seconds = sitting.search_s + sitting.confirm_s + before.search_s + before.confirm_s
             counts = dict(self._counts)
-            self._observe(Progress(phase, self._count, counts, self._best, seconds, replayed))
+            self._observe(
+                Progress(phase, done, total, self._count, counts, self._best, seconds, replayed)
+            )
+
+
+@contextmanager
+def _blame(where: str) -> Iterator[None]:
+    """Say that it was the driver that raised, and where."""
+    try:
+        yield
+    except Exception as error:
+        raise DriverError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def roofline_share(verdict: Verdict) -> float:

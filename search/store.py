@@ -11,14 +11,15 @@ hold wall times.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Stage, Verdict
@@ -71,9 +72,10 @@ class Store(Protocol):
         verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
         events: Sequence[Event] = (),
         sitting: Sitting = Sitting(),
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Append new trials, later verdicts of known trials and events; known events are left as
-        they are.
+        they are. ``meta`` is replaced with the rest.
         """
         ...
 
@@ -113,9 +115,11 @@ class MemoryStore:
         verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
         events: Sequence[Event] = (),
         sitting: Sitting = Sitting(),
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Append; see `Store.record`."""
         self._now = sitting
+        self._meta.update(meta or {})
         self._trials.extend(trials)
         for number, stage, verdict in verdicts:
             old = self._trials[number]
@@ -167,9 +171,16 @@ class SqliteStore:
                 f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None
             )
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = _take_lock(path.with_suffix(".lock"))
-            self._db = sqlite3.connect(path, isolation_level=None)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = _take_lock(path.with_suffix(".lock"))
+            except OSError as error:
+                raise StoreError(f"{path.parent}: expected a folder to write to: {error}") from None
+            try:
+                self._db = sqlite3.connect(path, isolation_level=None)
+            except sqlite3.Error as error:
+                os.close(self._lock)
+                raise StoreError(f"{path}: expected a file to write to: {error}") from None
         try:
             self._prepare(readonly=readonly)
         except sqlite3.DatabaseError as error:
@@ -214,13 +225,25 @@ class SqliteStore:
             yield
             self._before_commit()
             self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._undo()
+            raise StoreError(f"{self.path}: could not write: {error}") from error
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._undo()
             raise
         finally:
             if durable:
                 self._db.execute("PRAGMA synchronous=NORMAL")
+
+    def _undo(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _read(self, query: str, *values: object) -> list[Any]:
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: could not read: {error}") from error
 
     def _before_commit(self) -> None:
         """Between the writes and their commit; a test of crashes overrides it."""
@@ -231,6 +254,7 @@ class SqliteStore:
         verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
         events: Sequence[Event] = (),
         sitting: Sitting = Sitting(),
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Append in one transaction; see `Store.record`."""
         now = time.time()
@@ -251,6 +275,8 @@ class SqliteStore:
                     " VALUES (?,?,?,?,?,?,?)",
                     [(e.kind, e.ask, e.slot, e.payload, e.tokens, e.usd, now) for e in events],
                 )
+            if meta:
+                self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", list(meta.items()))
             self._keep_sitting(sitting, now)
 
     def _keep_sitting(self, sitting: Sitting, now: float) -> None:
@@ -270,14 +296,14 @@ class SqliteStore:
         """All trials in order."""
         verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
         order = {stage: i for i, stage in enumerate(Stage)}
-        for number, stage, text in self._db.execute("SELECT trial, stage, verdict FROM verdicts"):
+        for number, stage, text in self._read("SELECT trial, stage, verdict FROM verdicts"):
             verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, text)))
         names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
         trials = []
-        for values in self._db.execute(f"SELECT {', '.join(names)} FROM trials ORDER BY number"):
+        for values in self._read(f"SELECT {', '.join(names)} FROM trials ORDER BY number"):
             row = dict(zip(names, values, strict=True))
             row["candidate"] = loads(Candidate, row["candidate"])
-            row["parents"] = tuple(row["parents"].split())
+            row["parents"] = tuple(json.loads(row["parents"]))
             judged = verdicts[row["number"]]
             judged.sort(key=lambda pair: order[pair[0]])
             trials.append(Trial(verdicts=tuple(judged), **row))
@@ -286,11 +312,11 @@ class SqliteStore:
     def events(self) -> list[Event]:
         """All events in order."""
         query = "SELECT kind, ask, slot, payload, tokens, usd FROM events ORDER BY id"
-        return [Event(*row) for row in self._db.execute(query)]
+        return [Event(*row) for row in self._read(query)]
 
     def meta(self) -> dict[str, str]:
         """What is known of the campaign."""
-        return dict(self._db.execute("SELECT name, value FROM meta").fetchall())
+        return dict(self._read("SELECT name, value FROM meta"))
 
     def set_meta(self, **values: str) -> None:
         """Add or replace what is known."""
@@ -300,13 +326,13 @@ class SqliteStore:
     def spent(self, *, earlier: bool = False) -> Sitting:
         """Wall time summed over all sittings, or over those before this one."""
         query = "SELECT total(search_s), total(confirm_s) FROM sittings WHERE id IS NOT ?"
-        row = self._db.execute(query, (self._sitting if earlier else None,)).fetchone()
+        (row,) = self._read(query, self._sitting if earlier else None)
         return Sitting(*row)
 
 
 def _trial_row(t: Trial, now: float) -> tuple[object, ...]:
     head = (t.number, t.candidate.key, dumps(t.candidate), t.objective, t.proposer)
-    return (*head, " ".join(t.parents), t.seed, t.ask, t.tokens, t.usd, now)
+    return (*head, json.dumps(t.parents), t.seed, t.ask, t.tokens, t.usd, now)
 
 
 def _verdict_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from typing import Any
 
@@ -37,8 +38,10 @@ def claimed(trial: Trial, role: Role = Role.BASELINE) -> Interval | None:
 
 
 def best_entry(trial: Trial) -> dict[str, Any]:
-    """The ``best`` object; without a confirmation the interval is null and the speedup a single
-    screen's.
+    """The ``best`` object.
+
+    A limit that could not be told (no confirmation, too few samples) is null; without a
+    confirmation the speedup is a single screen's.
     """
     interval = claimed(trial)
     measurement = trial.verdicts[-1][1].measurements[0]
@@ -46,8 +49,8 @@ def best_entry(trial: Trial) -> dict[str, Any]:
         "key": trial.candidate.key,
         "status": trial.status.value,
         "speedup": interval.estimate if interval else 2.0 ** (trial.objective or 0.0),
-        "ci_low": interval.low if interval else None,
-        "ci_high": interval.high if interval else None,
+        "ci_low": interval.low if interval and interval.low > 0 else None,
+        "ci_high": interval.high if interval and interval.high < math.inf else None,
         "evidence": Evidence(measurement.evidence).value,
         "trial": trial.number,
         "candidate": trial.candidate.knobs,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -196,6 +197,17 @@ class StoreContract:
         store.record(verdicts=[(0, Stage.CONFIRM, claim)])
         assert store.trials()[0].verdict(Stage.CONFIRM) == claim
         assert store.trials()[0].status is Status.WIN
+
+    def test_parents_come_back_as_they_were(self):
+        store = self.make()
+        odd = replace(self.one(0), parents=("a b", "", "c"))
+        store.record([odd])
+        assert store.trials() == [odd]
+
+    def test_meta_is_recorded_with_the_rest(self):
+        store = self.make()
+        store.record(events=[event("extended", 0)], meta={"config": "new"})
+        assert store.meta() == {"config": "new"}
 
     def test_a_known_event_is_recorded_once(self):
         store = self.make()

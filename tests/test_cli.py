@@ -41,7 +41,9 @@ def test_piped_progress_is_plain_lines(tmp_path):
     assert "128/128 trials" in ran.stdout
     again = kernelwright("run", "quickstart", "--out", "r", cwd=tmp_path)
     assert "128/128 trials" not in again.stdout
-    assert again.stdout.splitlines()[0] in ran.stdout
+    first, second = again.stdout.splitlines()[:2]
+    assert first == "already finished; --fresh starts another"
+    assert second in ran.stdout
 
 
 def test_refusals_exit_2_with_the_place(tmp_path):
@@ -98,14 +100,15 @@ def kernelwright_config(name):
 def test_nothing_valid_exits_1_and_shows_0(tmp_path):
     rows = [{"m": 64, "n": 64, "k": 64, "gpu": "H200"}]
     knobs = {"bm": 64, "bn": 64, "bk": 32, "warps": 4, "stages": 3}
-    rows += [knobs | {"group_m": 1, "us": [9.0], "err": 0.5}]
+    rows += [knobs | {"group_m": 1, "us": [9.0], "err": 0.5}, knobs | {"group_m": 8, "us": [9.0]}]
+    rows[0]["default"] = knobs | {"group_m": 8}
     (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     campaign = {
         "name": "none",
         "problem": {"name": "gemm_gpu", "m": 64, "n": 64, "k": 64},
         "target": {"name": "recorded", "landscape": "l.jsonl"},
         "driver": {"name": "grid"},
-        "budget": {"trials": 5},
+        "budget": {"trials": 1},
     }
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(campaign))
     ran = kernelwright("run", "c.yaml", "--json", cwd=tmp_path)
@@ -118,12 +121,12 @@ def test_nothing_valid_exits_1_and_shows_0(tmp_path):
 
 
 def test_compare_prints_rows_and_a_verdict(tmp_path):
-    arguments = ["compare", "gemm_model_random", "gemm_model_cost_model", "--seeds", "5", "--json"]
+    arguments = ["compare", "gemm_model_random", "gemm_model_cost_model", "--seeds", "6", "--json"]
     result = json.loads(kernelwright(*arguments, cwd=tmp_path).stdout)
-    assert len(result["rows"]) == 10
+    assert len(result["rows"]) == 12
     assert result["rows"][0].keys() == {"config", "seed", "evaluations_to_target", "best"}
-    assert len({(row["config"], row["seed"]) for row in result["rows"]}) == 10
-    assert len({row["seed"] for row in result["rows"]}) == 10
+    assert len({(row["config"], row["seed"]) for row in result["rows"]}) == 12
+    assert len({row["seed"] for row in result["rows"]}) == 12
     (pair,) = result["summary"]["pairs"]
     assert pair["ci_low"] <= pair["ratio"] <= pair["ci_high"]
 
@@ -265,3 +268,178 @@ def test_a_terminal_gets_a_live_panel(tmp_path):
     assert "\x1b[" in text
     assert "quickstart" in text
     assert "win:" in text
+
+
+def test_compare_claims_nothing_from_a_few_runs(tmp_path):
+    arguments = ["compare", "gemm_model_evolution", "gemm_model_evolution", "--seeds", "2"]
+    told = kernelwright(*arguments, cwd=tmp_path).stdout
+    assert "nothing can be said" in told
+    assert "fewer than 6 runs" in told
+
+
+def campaign(folder, name="c.yaml", **change):
+    base = {
+        "name": "c",
+        "problem": {"name": "gemm_gpu"},
+        "target": {"name": "gpu-model"},
+        "driver": {"name": "random"},
+        "budget": {"trials": 8},
+    }
+    (folder / name).write_text(yaml.safe_dump(base | change, allow_unicode=True))
+    return name
+
+
+BAD_DRIVERS = {
+    "raises.py": "class D:\n stopped = None\n def __init__(self, space, *, seed, batch): pass\n"
+    " def ask(self, n): raise RuntimeError('boom')\n def tell(self, t): pass\n",
+    "none.py": "class D:\n stopped = None\n def __init__(self, space, *, seed, batch): pass\n"
+    " def ask(self, n): return None\n def tell(self, t): pass\n",
+    "ints.py": "class D:\n stopped = None\n def __init__(self, space, *, seed, batch): pass\n"
+    " def ask(self, n): return [1, 2]\n def tell(self, t): pass\n",
+    "many.py": "from kernelwright.search.drivers.random import Random\n"
+    "class D(Random):\n def ask(self, n): return super().ask(10 * n)\n",
+    "tells.py": "from kernelwright.search.drivers.random import Random\n"
+    "class D(Random):\n def tell(self, trials): raise KeyError('boom')\n",
+}
+BAD_FACTORIES = {
+    "init.py": "class D:\n def __init__(self, space, *, seed, batch): raise RuntimeError('boom')\n",
+    "exits.py": "import sys\nclass D:\n def __init__(self, space, *, seed, batch): sys.exit(0)\n",
+    "syntax.py": "class D(\n",
+    "imports.py": "import nothing_of_that_name\n",
+    "leaves.py": "raise SystemExit(0)\n",
+    "number.py": "D = 3\n",
+    "no_tell.py": "class D:\n stopped = None\n def __init__(self, space, *, seed, batch): pass\n"
+    " def ask(self, n): return []\n",
+    "annotated.py": "class D:\n def __init__(self, space, *, seed, batch, x: 'Nowhere' = 1): pass\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD_DRIVERS)
+def test_a_driver_that_misbehaves_is_blamed(tmp_path, name):
+    (tmp_path / name).write_text(BAD_DRIVERS[name])
+    config = campaign(tmp_path, driver={"name": f"{name}:D"})
+    result = kernelwright("run", config, "--json", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "the driver failed: " in json.loads(result.stdout)["error"]["found"]
+    assert "ask 1" in json.loads(result.stdout)["error"]["found"]
+
+
+@pytest.mark.parametrize("name", BAD_FACTORIES)
+def test_a_driver_that_cannot_be_made_is_refused(tmp_path, name):
+    (tmp_path / name).write_text(BAD_FACTORIES[name])
+    config = campaign(tmp_path, driver={"name": f"{name}:D"})
+    result = kernelwright("run", config, "--json", cwd=tmp_path)
+    assert result.returncode == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["path"].startswith("driver")
+    assert error["line"] > 0
+
+
+NAMES = [
+    "..foo.bar",
+    ".foo:bar",
+    "os.path",
+    "math.pi",
+    "builtins.dict",
+    "a\0.py:X",
+    "x" * 300 + ".py:X",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("key", ["driver", "problem", "target"])
+def test_names_that_make_nothing_are_refused(tmp_path, key, name):
+    config = campaign(tmp_path, **{key: {"name": name}})
+    result = kernelwright("check", config, "--json", cwd=tmp_path)
+    assert result.returncode == 2
+    assert json.loads(result.stdout)["error"]["path"].startswith(key)
+
+
+def test_a_problem_that_exits_is_refused(tmp_path):
+    config = campaign(tmp_path, problem={"name": "sys.exit"})
+    assert kernelwright("check", config, cwd=tmp_path).returncode == 2
+
+
+TEXTS = {
+    "deep": "x: " + "[" * 3000,
+    "huge number": "name: a\nseed: 0x" + "f" * 5000,
+    "bad tag": "seed: !!bool abc",
+    "bad timestamp": "seed: !!timestamp abc",
+    "long scalar": "name: " + "1" * 400_000 + "x",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_texts_made_to_break_readers_are_refused(tmp_path, text):
+    (tmp_path / "c.yaml").write_text(text)
+    result = kernelwright("check", "c.yaml", "--json", cwd=tmp_path)
+    assert result.returncode == 2
+    assert json.loads(result.stdout)["error"]["file"] == "c.yaml"
+
+
+def test_usage_errors_keep_the_promise_of_json(tmp_path):
+    for arguments in (
+        ["run"],
+        ["run", "quickstart", "--workers", "x"],
+        ["list"],
+        ["run", "--bogus"],
+    ):
+        result = kernelwright(*arguments, "--json", cwd=tmp_path)
+        assert result.returncode == 2
+        assert json.loads(result.stdout)["error"]["found"]
+
+
+def test_folders_that_cannot_be_used_are_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "odd" / "run.sqlite").mkdir(parents=True)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 5000)
+    for out in ("file", "file/below", "odd", "damaged", "x" * 300):
+        result = kernelwright("run", "quickstart", "--out", out, "--json", cwd=tmp_path)
+        assert result.returncode == 2, out
+        assert json.loads(result.stdout)["error"]["found"]
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path):
+    command = [sys.executable, "-P", "-m", "kernelwright", "show", "ö ü"]
+    environ = os.environ | {"PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, check=False)
+    assert result.returncode == 2
+    assert b"\\xf6" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [({"error": "shared memory"}, "build_error"), ({"us": [9.0], "err": 0.5}, "wrong")],
+)
+def test_a_baseline_that_fails_is_refused(tmp_path, change, status):
+    knobs = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3}
+    rows = [{"m": 64, "n": 64, "k": 64, "gpu": "H200"}, knobs | {"group_m": 1, "us": [9.0] * 5}]
+    rows.append(knobs | {"group_m": 8} | change)
+    (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    place = {"problem": {"name": "gemm_gpu", "m": 64, "n": 64, "k": 64}}
+    place["target"] = {"name": "recorded", "landscape": "l.jsonl"}
+    result = kernelwright("run", campaign(tmp_path, **place), "--json", cwd=tmp_path)
+    assert result.returncode == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["path"] == "baseline"
+    assert status in error["found"]
+
+
+def test_an_override_is_named_wherever_it_hurts(tmp_path):
+    for override, path in [
+        ("budgt.trials=8", "budgt"),
+        ("budget.trials=", "budget"),
+        ("a.b.c=1", "a"),
+    ]:
+        result = kernelwright("check", "quickstart", "--set", override, "--json", cwd=tmp_path)
+        error = json.loads(result.stdout)["error"]
+        assert (error["file"], error["path"]) == (f"--set {override}", path)
+
+
+def test_list_is_one_line_a_row_when_piped(tmp_path):
+    lines = kernelwright("list", "configs", cwd=tmp_path).stdout.splitlines()
+    assert len(lines) == 12
+    assert all(line == line.rstrip() for line in lines)
+    assert "H200" in kernelwright("list", "landscapes", cwd=tmp_path).stdout
+    assert "h100-lecture" in kernelwright("list", "devices", cwd=tmp_path).stdout

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from kernelwright.env.types import Candidate
 
 Observation = dict[str, Any]
 STARTS = ("baseline", "random")
+MAX_BUDGET = 2**31 - 1
 
 
 def observation_space(space: KnobSpace, budget: int) -> spaces.Dict:
@@ -39,18 +41,26 @@ def observation_space(space: KnobSpace, budget: int) -> spaces.Dict:
     )
 
 
-def start_is_random(options: Mapping[str, Any] | None) -> bool:
-    """Whether ``options={"start": "random"}`` was given.
+def start_is_random(options: Mapping[str, Any] | None, default: str) -> bool:
+    """Whether an episode starts at random: as ``options={"start": ...}`` says, else ``default``.
 
     Raises:
         ValueError: if there is another option, or another start.
     """
     given = dict(options or {})
-    start = given.pop("start", "baseline")
+    start = given.pop("start", default)
     if given or start not in STARTS:
         expected = f'options {{"start": one of {", ".join(STARTS)}}}'
-        raise ValueError(f"expected {expected}, found {options!r}")
+        raise ValueError(f"expected {expected}, found {options!r} (default {default!r})")
     return bool(start == "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What an environment was made from: arguments that make it again anywhere, and file hashes."""
+
+    kwargs: Mapping[str, Any]
+    hashes: Mapping[str, str]
 
 
 class KernelEnv(gymnasium.Env[Observation, np.int64]):
@@ -61,7 +71,12 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         evaluator: the judge; the same one that campaigns use.
         baseline: what speedups are measured against, and where an episode starts.
         budget: steps in an episode.
+        start: ``baseline`` or ``random``, for resets that do not say.
         rewards: the reward table.
+        provenance: what a saved episode says of the environment.
+
+    The reward depends on the best objective so far, which is in ``info["best"]`` and not in the
+    observation.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
@@ -73,14 +88,19 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         baseline: Candidate,
         *,
         budget: int = 64,
+        start: str = "baseline",
         rewards: RewardModel | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
-        if budget < 1:
-            raise ValueError(f"budget: expected >= 1, found {budget}")
-        self.budget = budget
+        if not 1 <= budget <= MAX_BUDGET:
+            raise ValueError(f"budget: expected 1 to {MAX_BUDGET}, found {budget}")
+        start_is_random({}, start)
+        self.budget = int(budget)
+        self.provenance = provenance
+        self._start = start
         self._judging = Judging(space, evaluator, baseline, rewards or RewardModel())
         self.action_space = spaces.Discrete(2 * len(space.knobs))
-        self.observation_space = observation_space(space, budget)
+        self.observation_space = observation_space(space, self.budget)
         self._index: int | None = None
         self._best = 0.0
         self._taken = 0
@@ -103,11 +123,9 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode at the baseline, or with ``options={"start": "random"}`` at a random
-        configuration.
-        """
+        """Start an episode where ``options={"start": ...}`` or the environment's own start says."""
         super().reset(seed=seed)
-        at_random = start_is_random(options)
+        at_random = start_is_random(options, self._start)
         # Every episode has a seed of its own, so it can be saved and replayed whatever came before.
         episode_seed = seed if seed is not None else int(self.np_random.integers(2**31))
         rng = np.random.default_rng(episode_seed)
@@ -178,9 +196,17 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         # A state that failed has no objective.
         return info if np.isnan(objective) else info | {"objective": objective}
 
+    def outcome(self) -> dict[str, Any]:
+        """Where the episode stands: what a replay must arrive at."""
+        return {
+            "candidate": self.candidate.key,
+            "best": self._best,
+            "remaining": self.budget - self._taken,
+        }
+
     def save(self, path: str | Path) -> None:
-        """Write the episode so far: id, arguments, seed, options, actions and rewards; `validate`
-        replays it.
+        """Write the episode so far: id, arguments, file hashes, seed, options, actions, rewards and
+        outcome; `validate` replays it.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.
@@ -189,8 +215,21 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         """
         self._here()
         if self.spec is None:
-            raise ValueError(
-                "expected an environment made by gymnasium.make, found one without an id"
-            )
-        episode = {"id": self.spec.id, "kwargs": dict(self.spec.kwargs), **self._episode}
-        Path(path).write_text(json.dumps(episode, indent=1) + "\n", encoding="utf-8")
+            raise ValueError("expected an environment made by gymnasium.make, found no id")
+        origin = self.provenance or Provenance({}, {})
+        episode = {
+            "id": self.spec.id,
+            "kwargs": {**self.spec.kwargs, **origin.kwargs},
+            "hashes": dict(origin.hashes),
+            **self._episode,
+            "outcome": self.outcome(),
+        }
+        text = json.dumps(episode, indent=1, default=_plain)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers as JSON's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"expected plain data, found {value!r}")

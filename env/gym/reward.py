@@ -7,6 +7,7 @@ costs, a cheat costs more, an unstable host earns 0, and a broken judge raises.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from kernelwright.env.types import Status
@@ -33,11 +34,11 @@ class RewardModel:
 
     def __post_init__(self) -> None:
         for name in ("illegal", "failed", "cheated", "unstable"):
-            if getattr(self, name) > 0:
+            if not -math.inf < getattr(self, name) <= 0:
                 raise ValueError(
                     f"RewardModel.{name}: expected at most 0, found {getattr(self, name)}"
                 )
-        if self.scale <= 0:
+        if not 0 < self.scale < math.inf:
             raise ValueError(f"RewardModel.scale: expected above 0, found {self.scale}")
 
     def of_failure(self, status: Status) -> float:

@@ -3,7 +3,7 @@ has one Python step.
 
 Truncated episodes are reset by the next step (Gymnasium's ``NEXT_STEP`` mode, the default of its
 own vector environments): that step ignores the action and returns the start state with reward 0. As
-there, such a reset has no options: it starts at the baseline.
+there, such a reset has no options: it starts where the environment's ``start`` says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from kernelwright.env.gym.judging import Judging
-from kernelwright.env.gym.knobs import Observation, observation_space, start_is_random
+from kernelwright.env.gym.knobs import (
+    MAX_BUDGET,
+    Observation,
+    observation_space,
+    start_is_random,
+)
 from kernelwright.env.gym.reward import RewardModel
 from kernelwright.env.protocols import Evaluator
 from kernelwright.env.spaces.knobs import KnobSpace
@@ -42,11 +47,13 @@ class VectorKernelEnv(VectorEnv[Observation, Actions, NDArray[Any]]):
         baseline: Candidate,
         *,
         budget: int = 64,
+        start: str = "baseline",
         rewards: RewardModel | None = None,
     ) -> None:
-        if num_envs < 1 or budget < 1:
+        if num_envs < 1 or not 1 <= budget <= MAX_BUDGET:
             raise ValueError(f"expected num_envs and budget >= 1, found {num_envs} and {budget}")
-        self.num_envs, self.budget = num_envs, budget
+        start_is_random({}, start)
+        self.num_envs, self.budget, self._start = num_envs, int(budget), start
         self._judging = Judging(space, evaluator, baseline, rewards or RewardModel())
         self.single_action_space = gymnasium.spaces.Discrete(2 * len(space.knobs))
         self.single_observation_space = observation_space(space, budget)
@@ -66,7 +73,7 @@ class VectorKernelEnv(VectorEnv[Observation, Actions, NDArray[Any]]):
         """Start all episodes; environment i is seeded with ``seed + i``, as Gymnasium's own vector
         environments do.
         """
-        at_random = start_is_random(options)
+        at_random = start_is_random(options, self._start)
         seeds: list[int | None]
         if seed is None or isinstance(seed, int):
             seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
@@ -138,7 +145,8 @@ class VectorKernelEnv(VectorEnv[Observation, Actions, NDArray[Any]]):
         self._best = np.where(passed, np.maximum(self._best, objective), self._best)
         self._taken += ~ended
         if ended.any():
-            self._restart(np.flatnonzero(ended))
+            at_random = start_is_random({}, self._start)
+            self._restart(np.flatnonzero(ended), at_random=at_random)
         truncated = (self._taken == self.budget) & ~ended
         illegal = ~legal & ~ended
         info = self._info(illegal, actions)

@@ -38,7 +38,7 @@ def read_jsonl(path: Path) -> Landscape:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise LandscapeError(f"{path}: expected JSON lines, found damaged data: {error}") from None
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
         raise LandscapeError(f"{path}: expected a header line, found an empty file")
     header = _row(path, *lines[0])
@@ -54,10 +54,12 @@ def read_jsonl(path: Path) -> Landscape:
         for knobs in _expand(path, n, row, seen):
             try:
                 entries.append(_entry(row, knobs))
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, OverflowError) as error:
                 raise LandscapeError(f"{path}:{n}: {error}") from None
     library = next((key for key in LIBRARIES if key in header), None)
     default = header.get("default")
+    if not isinstance(default, dict | None):
+        raise LandscapeError(f"{path}:1: default: expected a mapping, found {default!r}")
     try:
         return Landscape(
             kernel=str(header.get("kernel", "")),
@@ -66,19 +68,21 @@ def read_jsonl(path: Path) -> Landscape:
             knob_names=tuple(names),
             entries=tuple(entries),
             library=LIBRARIES[library] if library else None,
-            library_ns=tuple(1e3 * float(us) for us in header[library]) if library else (),
+            library_ns=_times(header[library], library) if library else (),
             default=tuple(sorted(default.items())) if isinstance(default, dict) else None,
             sha256=hashlib.sha256(raw).hexdigest(),
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise LandscapeError(f"{path}: {error}") from None
 
 
 def _row(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise LandscapeError(f"{path}:{number}: expected a JSON object: {error.msg}") from None
+        json.dumps(row, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        found = getattr(error, "msg", None) or str(error)
+        raise LandscapeError(f"{path}:{number}: expected a JSON object: {found}") from None
     if not isinstance(row, dict):
         raise LandscapeError(f"{path}:{number}: expected a JSON object, found {type(row).__name__}")
     return row
@@ -112,14 +116,21 @@ def _expand(
     ]
 
 
+def _times(value: Any, name: str) -> tuple[float, ...]:
+    """A list of microseconds, in nanoseconds."""
+    if not isinstance(value, list) or not value:
+        raise TypeError(f"{name}: expected a list of times, found {value!r:.80}")
+    for us in value:
+        if not isinstance(us, int | float) or isinstance(us, bool):
+            raise TypeError(f"{name}: expected a time in microseconds, found {us!r:.80}")
+    return tuple(1e3 * float(us) for us in value)
+
+
 def _entry(row: dict[str, Any], knobs: KnobPayload) -> Entry:
-    samples = row.get("us", [])
-    if not isinstance(samples, list):
-        raise TypeError(f"us: expected a list of times, found {samples!r}")
     error = row.get("error")
     return Entry(
         knobs=knobs,
-        samples_ns=tuple(1e3 * float(us) for us in samples),
+        samples_ns=_times(row["us"], "us") if "us" in row else (),
         error=None if error is None else str(error),
         max_error=None if row.get("err") is None else float(row["err"]),
         facts=tuple((name, float(row[name])) for name in FACTS if name in row),

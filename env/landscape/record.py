@@ -44,6 +44,9 @@ class Entry:
         for value in self.samples_ns:
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"expected positive finite times, found {value!r}")
+        for name, fact in self.facts:
+            if not math.isfinite(fact):
+                raise ValueError(f"{name}: expected a finite number, found {fact!r}")
         if self.max_error is not None and not 0 <= self.max_error < math.inf:
             raise ValueError(f"expected a finite relative error >= 0, found {self.max_error!r}")
 
@@ -78,6 +81,9 @@ class Landscape:
     def __post_init__(self) -> None:
         if not self.entries:
             raise ValueError("expected at least one configuration, found none")
+        for value in self.library_ns:
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"library: expected positive finite times, found {value!r}")
         table: dict[KnobPayload, Entry] = {}
         for entry in self.entries:
             if tuple(name for name, _ in entry.knobs) != tuple(sorted(self.knob_names)):

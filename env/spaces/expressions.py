@@ -10,6 +10,7 @@ expression from a campaign file cannot reach anything.
 from __future__ import annotations
 
 import ast
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,7 @@ _CALLS = {
     "floor": np.floor,
     "log2": np.log2,
 }
+MAX_TEXT = 10_000
 _TWO_ARGUMENTS = ("min", "max")
 
 
@@ -65,12 +67,17 @@ class Expression:
     _body: ast.expr = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if len(self.text) > MAX_TEXT:
+            raise ExpressionError(f"expected at most {MAX_TEXT} characters, found {len(self.text)}")
         try:
             body = ast.parse(self.text.strip(), mode="eval").body
-        except SyntaxError as error:
-            raise ExpressionError(f"{self.text!r}: not an expression: {error.msg}") from None
-        names: set[str] = set()
-        _verify(body, self.text, names)
+            names: set[str] = set()
+            _verify(body, self.text, names)
+        except ExpressionError:
+            raise
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            message = getattr(error, "msg", None) or str(error)
+            raise ExpressionError(f"{self.text!r:.200}: not an expression: {message}") from None
         object.__setattr__(self, "names", frozenset(names))
         object.__setattr__(self, "_body", body)
 
@@ -87,6 +94,8 @@ def _verify(node: ast.expr, text: str, names: set[str]) -> None:
         case ast.Constant(value):
             if not isinstance(value, bool | int | float | str):
                 raise no(f"the constant {value!r}")
+            if isinstance(value, int) and abs(value) > 2**53:
+                raise no("a number above 2^53")
         case ast.Name(name):
             names.add(name)
         case ast.BinOp(left, op, right):
@@ -178,6 +187,9 @@ class Constraint:
     )
 
     def __post_init__(self) -> None:
+        for _, name, layout, _ in string.Formatter().parse(self.reason):
+            if name is not None and not (name.isidentifier() and "{" not in (layout or "")):
+                raise ExpressionError(f"{self.reason!r}: expected {{name}} or {{name:format}}")
         where = tuple((name, Expression(text)) for name, text in self.where)
         object.__setattr__(self, "_parsed", (Expression(self.text), where))
 
@@ -198,25 +210,42 @@ class Constraint:
                 )
             known = known | {name}
 
-    def _scope(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        scope: dict[str, Any] = {**dict(self.constants), **values}
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for name, expression in self._parsed[1]:
-                scope[name] = expression(scope)
-        return scope
+    def _evaluate(self, columns: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], Any]:
+        """Every defined name, and the rule, over columns of one length.
+
+        Numbers are float64: exact for whole numbers up to 2^53, and without the silent overflow of
+        fixed-width integers or the unbounded time of Python's.
+        """
+        scope: dict[str, Any] = {**dict(self.constants)}
+        for name, column in columns.items():
+            scope[name] = column.astype(np.float64) if column.dtype.kind in "biuf" else column
+        try:
+            with np.errstate(all="ignore"):
+                for name, expression in self._parsed[1]:
+                    scope[name] = expression(scope)
+                return scope, self._parsed[0](scope)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ExpressionError(f"{self.text!r:.200}: cannot be evaluated: {error}") from None
 
     def holds(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Where the rule holds, for columns of knob values of one length."""
-        scope = self._scope(columns)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.asarray(self._parsed[0](scope), dtype=bool)
+        """Where the rule holds, for columns of knob values of one length.
+
+        Raises:
+            ExpressionError: if it mixes text and numbers.
+        """
+        out = np.asarray(self._evaluate(columns)[1], dtype=bool)
         length = len(next(iter(columns.values())))
         return np.broadcast_to(out, (length,)).copy()
 
     def explain(self, values: Mapping[str, Scalar]) -> Violation:
         """The violation that a configuration breaking this rule gets."""
-        scope = self._scope(values)
-        scalars = {
-            name: value.item() if hasattr(value, "item") else value for name, value in scope.items()
-        }
-        return Violation(self.code, self.reason.format(**scalars))
+        columns = {name: np.array([value]) for name, value in values.items()}
+        scope, _ = self._evaluate(columns)
+        known = {name: _plain(value) for name, value in scope.items()} | dict(values)
+        return Violation(self.code, self.reason.format(**known))
+
+
+def _plain(value: Any) -> Any:
+    """A scalar as a reader writes it: 3, not 3.0 nor an array of it."""
+    scalar = np.asarray(value).reshape(-1)[0].item()
+    return int(scalar) if isinstance(scalar, float) and scalar.is_integer() else scalar

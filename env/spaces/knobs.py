@@ -94,10 +94,10 @@ class KnobSpace:
     # Configurations, levels and indices
 
     @cached_property
-    def levels(self) -> NDArray[np.int16]:
+    def levels(self) -> NDArray[np.int32]:
         """Levels of every combination, shape (combinations, knobs)."""
         grid = np.unravel_index(np.arange(self.combinations), self.shape)
-        return np.stack(grid, axis=1).astype(np.int16)
+        return np.stack(grid, axis=1).astype(np.int32)
 
     @cached_property
     def columns(self) -> dict[str, NDArray[np.generic]]:

@@ -41,7 +41,9 @@ class Evolution:
         crossover: Annotated[
             float, Field(ge=0, le=1, description="share of children with two parents")
         ] = 0.3,
-        tournament: Annotated[int, Field(ge=1, description="draws a parent is the best of")] = 3,
+        tournament: Annotated[
+            int, Field(ge=1, le=1000, description="draws a parent is the best of")
+        ] = 3,
         two_knobs: Annotated[
             float, Field(ge=0, le=1, description="share of mutations that change two knobs")
         ] = 0.3,

@@ -12,6 +12,8 @@ from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.resolve import UnknownNameError, resolve
+from kernelwright.env.compiler.machine.device import DEVICES_DIR
+from kernelwright.search.campaign import ReplayError
 
 SMALL = {
     "name": "small",
@@ -214,3 +216,98 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 def test_unknown_names_list_the_known(name):
     with pytest.raises(UnknownNameError, match="one of a"):
         resolve({"a": "x:y"}, name)
+
+
+STOPS = '''
+from kernelwright.search.drivers.random import Random
+import pathlib
+
+
+class Fickle(Random):
+    """Another search every time it is made."""
+
+    def __init__(self, space, *, seed, batch):
+        counter = pathlib.Path(__file__).with_suffix(".count")
+        calls = int(counter.read_text()) if counter.exists() else 0
+        counter.write_text(str(calls + 1))
+        super().__init__(space, seed=seed + calls, batch=batch)
+'''
+
+
+def test_an_extension_that_fails_leaves_the_run_as_it_was(tmp_path):
+    (tmp_path / "fickle.py").write_text(STOPS)
+    config = tmp_path / "campaign.yaml"
+    config.write_text(yaml.safe_dump(SMALL | {"driver": {"name": "fickle.py:Fickle"}}))
+    first = api.run(config, tmp_path / "r")
+    with pytest.raises(ReplayError):
+        api.run(config, tmp_path / "r", overrides=["budget.trials=40"])
+    assert api.show(tmp_path / "r") == first
+    assert api.run(config, tmp_path / "r") == first
+
+
+def test_what_the_caller_gave_is_not_changed():
+    mine = {**SMALL, "budget": {"trials": 24}}
+    api.plan_of(mine, ["budget.trials=4", "seed=3"])
+    assert mine == SMALL
+
+
+def test_wrong_arguments_are_told(tmp_path):
+    with pytest.raises(TypeError, match="overrides: expected a list"):
+        api.plan_of(SMALL, "seed=3")
+    with pytest.raises(TypeError, match="config: expected a path"):
+        api.plan_of(None)
+    with pytest.raises(ConfigError, match="1 to 256"):
+        api.run(SMALL, tmp_path / "r", workers=9999)
+
+
+def test_an_edited_device_table_is_read_again(tmp_path):
+    table = tmp_path / "dev.yaml"
+    table.write_text((DEVICES_DIR / "h100-lecture.yaml").read_text())
+    campaign = SMALL | {"target": {"name": "gpu-model", "device": str(table)}}
+    assert api.plan_of(campaign).target.device.clock_hz == 1.83e9
+    table.write_text(table.read_text().replace("1.83e+9", "1.5e+9"))
+    assert api.plan_of(campaign).target.device.clock_hz == 1.5e9
+
+
+def test_a_file_beside_the_campaign_does_not_shadow_a_shipped_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "h100-lecture").write_text("not a table")
+    campaign = SMALL | {"target": {"name": "gpu-model", "device": "h100-lecture"}}
+    assert api.plan_of(campaign).target.device.sms == 132
+
+
+def test_a_recording_depends_on_its_device_table_too():
+    target = {"name": "recorded", "landscape": "h200_gemm_4096x4096x4096"}
+    hashes = api.plan_of(SMALL | {"target": target}).resolved["hashes"]
+    assert set(hashes) == {"h200", "h200_gemm_4096x4096x4096"}
+
+
+def test_a_driver_file_may_import_its_neighbour(tmp_path):
+    (tmp_path / "near.py").write_text("from kernelwright.search.drivers.grid import Grid\n")
+    (tmp_path / "mine.py").write_text("import near\nMine = near.Grid\n")
+    config = tmp_path / "campaign.yaml"
+    config.write_text(yaml.safe_dump(SMALL | {"driver": {"name": "mine.py:Mine"}}))
+    assert api.check(config)["driver"].endswith("mine.py:Mine")
+
+
+def test_options_need_not_be_keyword_only(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from kernelwright.search.drivers.random import Random\n"
+        "class Mine(Random):\n"
+        "    def __init__(self, space, seed, batch, skip=0):\n"
+        "        super().__init__(space, seed=seed + skip, batch=batch)\n"
+    )
+    config = tmp_path / "campaign.yaml"
+    config.write_text(yaml.safe_dump(SMALL | {"driver": {"name": "mine.py:Mine", "skip": 2}}))
+    api.check(config)
+    with pytest.raises(ConfigError, match="expected one of the keys skip, found 'skp'"):
+        api.plan_of(config, ["driver.skp=3"])
+    with pytest.raises(ConfigError, match="expected no options, found 'skip'"):
+        api.plan_of(SMALL | {"driver": {"name": "random", "skip": 3}})
+
+
+def test_the_time_of_a_confirmation_is_measured_not_guessed(tmp_path):
+    confirm = {"finalists": 20, "process_pairs": 200, "pairs": 50}
+    campaign = SMALL | {"judge": {"confirm": confirm}, "budget": {"trials": 200, "seconds": 60.0}}
+    summary = api.run(campaign, tmp_path / "r")
+    assert (summary["trials"], summary["stop"]["rule"]) == (200, "trials")

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.env.spaces.expressions import Constraint, Expression, ExpressionError
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Knob
 
 VALUES = [
     ("a + b * 2", 7),
@@ -62,6 +64,12 @@ REFUSED = [
     ("(a := 3)", "NamedExpr"),
     ("f'{a}'", "JoinedStr"),
     ("None", "None"),
+    ("-" * 3000 + "1", "not an expression"),
+    ("1" + "+1" * 3000, "not an expression"),
+    ("a < " + "9" * 400, "above 2"),
+    ("a < " + "9" * 20000, "at most 10000"),
+    ("a == '\ud800'", "not an expression"),
+    ("a\0b", "not an expression"),
 ]
 
 
@@ -96,3 +104,25 @@ def test_unknown_names_list_the_known():
 def test_a_constant_rule_holds_everywhere_or_nowhere():
     columns = {"a": np.array([1, 2, 3])}
     assert Constraint("x", "1 < 2", "").holds(columns).tolist() == [True] * 3
+
+
+def test_no_knob_value_makes_a_rule_hang_or_wrap():
+    wide = KnobSpace([Knob("x", tuple(range(40_000)))], [Constraint("c", "x < 30000", "r")])
+    assert len(wide.valid) == 30_000
+    big = Knob("x", (1, 2**52))
+    assert len(KnobSpace([big], [Constraint("c", "x * x * x > 0", "r")]).valid) == 2
+    assert len(KnobSpace([big], [Constraint("c", "x ** 1000000000 > 0", "r")]).valid) == 2
+
+
+def test_rules_that_mix_text_and_numbers_are_refused():
+    with pytest.raises(ExpressionError, match="cannot be evaluated"):
+        KnobSpace([Knob("x", ("a", "b"))], [Constraint("c", "x < 3", "r")])
+    text = KnobSpace([Knob("x", ("a", "b"))], [Constraint("c", "x == 'b'", "{x} is not b")])
+    assert len(text.valid) == 1
+    assert text.violations(0)[0].reason == "a is not b"
+
+
+@pytest.mark.parametrize("reason", ["{a.__class__}", "{a[0]}", "{a:{b}}", "{}"])
+def test_reasons_reach_nothing_but_values(reason):
+    with pytest.raises(ExpressionError, match="name:format"):
+        Constraint("c", "a > 1", reason)

@@ -86,8 +86,11 @@ def test_the_roofline():
         (("sms: 132\n", ""), "missing key 'sms'"),
         (("sms: 132", "smss: 132"), "unknown key 'smss'"),
         (("sms: 132", "sms: many"), "sms: expected int, found 'many'"),
-        (("sms: 132", "sms: 0"), "sms: expected > 0"),
+        (("sms: 132", "sms: 0"), "sms: expected a finite number > 0"),
         (("fitted:", "fitted: 3\nother:"), "expected a mapping"),
+        (("sms: 132", "sms: .nan"), "sms: expected int"),
+        (("1.83e+9", ".nan"), "clock_hz: expected a finite number"),
+        (("sms: 132", "sms: [}"), "expected a device table"),
     ],
 )
 def test_damaged_tables_are_refused(tmp_path, change, message):

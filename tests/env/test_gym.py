@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import json
+import math
+import shutil
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -11,8 +14,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import kernelwright.env.gym
+from kernelwright.configs.errors import ConfigError
 from kernelwright.env.gym import KNOBS_ID, EpisodeError, KernelEnv, RewardModel, validate
 from kernelwright.env.gym.reward import BrokenJudgeError
+from kernelwright.env.landscape.open import locate
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
@@ -163,7 +168,9 @@ def test_rewards_can_be_configured():
     assert reward(env, UP_B) == -1.0
     made = gymnasium.make(KNOBS_ID, rewards={"failed": -3.0})
     assert made._judging.rewards.failed == -3.0
-    for bad in ({"failed": 1.0}, {"scale": 0.0}):
+    with pytest.raises(ConfigError, match="did you mean 'failed'"):
+        gymnasium.make(KNOBS_ID, rewards={"faild": -1.0})
+    for bad in ({"failed": 1.0}, {"scale": 0.0}, {"failed": math.nan}, {"scale": math.inf}):
         with pytest.raises(ValueError, match="RewardModel"):
             RewardModel(**bad)
 
@@ -267,15 +274,23 @@ def test_an_episode_after_an_unseeded_reset_replays(tmp_path):
 
 
 TAMPERED = [
+    (lambda e: (e["actions"].pop(), e["rewards"].pop()), "after 5 steps: expected outcome"),
+    (lambda e: e.update(kwargs=e["kwargs"] | {"budget": 80}), "expected outcome"),
+    (lambda e: e.update(hashes={}), "hashes: expected"),
+    (lambda e: e["actions"].__setitem__(0, 2**70), "step 0: OverflowError"),
+    (lambda e: e.update(kwargs={"budget": 10**30}), "cannot make"),
+    (lambda e: e.update(kwargs={"target": {"name": "recorded", "landscape": "x"}}), "cannot make"),
+    (lambda e: e.update(id="CartPole-v1", kwargs={}), "expected a kernelwright environment"),
+    (lambda e: e.update(id="nowhere:X-v0"), "cannot make"),
     (lambda e: e["rewards"].__setitem__(2, 5.0), "step 2, action .*expected reward 5.0, found"),
-    (lambda e: e["actions"].__setitem__(0, 99), "step 0: expected an action"),
+    (lambda e: e["actions"].__setitem__(0, 99), "step 0: InvalidAction: expected an action"),
     (lambda e: e["actions"].pop(), "as many rewards as actions"),
     (lambda e: e.pop("seed"), "seed: expected int, found None"),
     (lambda e: e.update(seed=-1), "seed: expected 0 <="),
     (lambda e: e.update(seed=True), "seed: expected int, found True"),
     (lambda e: e.update(id="kernelwright/Knobs-v9"), "cannot make"),
     (lambda e: e.update(kwargs={"budgt": 3}), "cannot make"),
-    (lambda e: e.update(kwargs={"budget": 3}), "step 3: the episode was truncated"),
+    (lambda e: e.update(kwargs={"budget": 3}), "step 3: ResetNeeded: the episode was truncated"),
     (lambda e: e.update(options={"start": "top"}), "options"),
     (lambda e: e["rewards"].__setitem__(0, "x"), "rewards: expected numbers"),
     (lambda e: e["actions"].__setitem__(0, 1.5), "actions: expected numbers"),
@@ -301,6 +316,41 @@ def test_files_that_are_no_episodes_are_refused(tmp_path):
             validate(tmp_path / "e.json")
     with pytest.raises(EpisodeError):
         validate(tmp_path / "none.json")
+
+
+def test_an_episode_can_be_checked_from_anywhere(tmp_path, monkeypatch):
+    shutil.copy(locate("h200_gemm_4096x4096x4096"), tmp_path / "mine.jsonl.gz")
+    monkeypatch.chdir(tmp_path)
+    target = {"name": "recorded", "landscape": "mine.jsonl.gz"}
+    env = gymnasium.make(KNOBS_ID, target=target, budget=np.int64(5))
+    play(env, 3)
+    env.save(tmp_path / "e.json")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    validate(tmp_path / "e.json")
+    lines = gzip.decompress((tmp_path / "mine.jsonl.gz").read_bytes()).splitlines()
+    (tmp_path / "mine.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines)))
+    with pytest.raises(EpisodeError, match="hashes"):
+        validate(tmp_path / "e.json")
+
+
+def test_the_start_of_resets_that_do_not_say_is_an_argument():
+    one = gymnasium.make(KNOBS_ID, start="random")
+    base = gymnasium.make(KNOBS_ID)
+    base.reset(seed=3)
+    one.reset(seed=3)
+    assert one.candidate != base.candidate
+    many = gymnasium.make_vec(
+        KNOBS_ID, num_envs=4, vectorization_mode="vector_entry_point", start="random", budget=2
+    )
+    many.reset(seed=0)
+    for _ in range(3):
+        observation = many.step(np.zeros(4, dtype=int))[0]
+    assert observation["remaining"].tolist() == [2] * 4
+    assert len({tuple(row) for row in observation["knobs"].tolist()}) > 1
+    for make_it in (gymnasium.make, gymnasium.make_vec):
+        with pytest.raises(ValueError, match="baseline, random"):
+            make_it(KNOBS_ID, start="top")
 
 
 def test_an_environment_without_an_id_cannot_be_saved(tmp_path):

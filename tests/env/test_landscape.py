@@ -76,6 +76,17 @@ def test_written_landscapes_read_back(tmp_path, name):
 
 
 DAMAGED = [
+    ('{"m": 8}\n{"bm": 16, "us": [' + "9" * 400 + "]}\n", ":2: "),
+    ('{"m": 8}\n' + "[" * 100_000 + "\n", ":2: expected a JSON object"),
+    ('{"m": 8}\n{"bm": 16, "error": "\\ud800"}\n', ":2: expected a JSON object"),
+    ('{"m": 8}\n{"bm": 16, "us": [1], "regs": NaN}\n', ":2: regs: expected a finite number"),
+    ('{"m": 8, "cublas_us": []}\n{"bm": 16, "us": [1]}\n', "cublas_us: expected a list of times"),
+    ('{"m": 8, "cublas_us": [-1]}\n{"bm": 16, "us": [1]}\n', "library: expected positive"),
+    (
+        '{"m": 8, "cublas_us": "123"}\n{"bm": 16, "us": [1]}\n',
+        "cublas_us: expected a list of times",
+    ),
+    ('{"m": 8, "default": 3}\n{"bm": 16, "us": [1]}\n', "default: expected a mapping"),
     ("", "empty file"),
     ('{"m": 8}\nnot json\n', ":2: expected a JSON object"),
     ('{"m": 8}\n[1]\n', ":2: expected a JSON object, found list"),
@@ -92,7 +103,10 @@ DAMAGED = [
     ('{"m": 8, "default": {"bm": 64}}\n{"bm": 16, "us": [1]}\n', r"default .* is not among"),
     ('{"m": 8, "knobs": ["bm"]}\n', "at least one configuration"),
     ('{"m": 8}\n{"bm": 16, "us": [1], "err": -1}\n', ":2: expected a finite relative error"),
-    ('{"m": 8, "cublas_us": ["x"]}\n{"bm": 16, "us": [1]}\n', "could not convert"),
+    (
+        '{"m": 8, "cublas_us": ["x"]}\n{"bm": 16, "us": [1]}\n',
+        "cublas_us: expected a time in microseconds",
+    ),
 ]
 
 
@@ -140,3 +154,9 @@ def test_attention_landscapes_read_too():
 def test_an_entry_is_samples_or_an_error():
     with pytest.raises(ValueError, match="either"):
         Entry((("a", 1),))
+
+
+def test_line_separators_inside_text_are_text(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"m": 8}\n{"bm": 16, "error": "a\u2028b\u0085c"}\n{"bm": 32, "us": [1]}\n')
+    assert read_jsonl(path).entries[0].error == "a\u2028b\u0085c"

@@ -17,6 +17,7 @@ from strategies import (
 from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import (
     Arm,
+    Artifact,
     CacheState,
     Candidate,
     Directive,
@@ -77,6 +78,12 @@ def test_key_ignores_the_order_of_knobs_but_not_their_types():
     assert knob_candidate({"a": "1"}).key != knob_candidate({"a": 1}).key
 
 
+def test_equal_candidates_have_equal_keys():
+    one, other = knob_candidate({"a": 1}), knob_candidate({"a": 1.0})
+    assert one != other
+    assert len({one, other, knob_candidate({"a": 1})}) == 2
+
+
 def test_keys_do_not_change_between_versions():
     # A change here orphans every store and every shipped table.
     values = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
@@ -105,7 +112,7 @@ IMPOSSIBLE = [
     (lambda: Knob("a b", (1,)), "identifier"),
     (lambda: TensorSpec("A", ("m",), "float32", "inout"), "role"),
     (lambda: ExtentRange(4, 2), "low <= high"),
-    (lambda: Workload((("m", 0),)), "positive"),
+    (lambda: Workload((("m", 0),)), "at least 1"),
     (lambda: ErrorModel(1e-3, ""), "source"),
     (lambda: ErrorModel(1.5, "x"), "bound"),
     (lambda: Proposal(BASE, "x", tokens=-1), "tokens"),
@@ -126,6 +133,19 @@ IMPOSSIBLE = [
     (lambda: ProcessPair(Arm.CANDIDATE, tuple(Arm), ((1.0, -1.0),)), "positive finite"),
     (lambda: measurement(samples=()), "at least one process pair"),
     (lambda: Verdict(Status.OK), "expected measurements"),
+    (lambda: Verdict(Status.WRONG, "x", facts=(("regs", float("nan")),)), "finite number"),
+    (lambda: Verdict(Status.WRONG, "x", evidence="\ud800"), "UTF-8"),
+    (lambda: Artifact("f", facts=(("regs", float("inf")),)), "finite number"),
+    (lambda: Directive("split", "i", (float("nan"),)), "finite arguments"),
+    (lambda: Candidate(Language.SOURCE, "\ud800"), "UTF-8"),
+    (lambda: Proposal(None, "x"), "expected a candidate"),
+    (lambda: Proposal(BASE, "x", tokens=2**63), "whole number"),
+    (lambda: Proposal(BASE, "\ud800"), "UTF-8"),
+    (lambda: Request(BASE, Stage.SCREEN, AGAINST, trial=1.5), "whole number"),
+    (lambda: Knob("a", (float("nan"), 1.0)), "up to 2"),
+    (lambda: Knob("a", (10**20,)), "up to 2"),
+    (lambda: Workload((("m", True),)), "whole number"),
+    (lambda: ProcessPair(Arm.CANDIDATE, tuple(Arm), ((1.0,),)), "two times"),
     (lambda: Verdict(Status.OK, "code", measurements=(measurement(),)), "no class code"),
     (
         lambda: Verdict(Status.WIN, measurements=(measurement(Role.LIBRARY),)),

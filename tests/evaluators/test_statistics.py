@@ -23,8 +23,8 @@ from kernelwright.evaluators.statistics import Interval, speedup, t_quantile
 T_TABLE = [(1, 12.706), (2, 4.303), (5, 2.571), (9, 2.262), (30, 2.042), (120, 1.980)]
 
 
-def measure(samples, workload="w", role=Role.BASELINE):
-    return Measurement(workload, role, "k", samples, "c", CacheState.COLD, Evidence.MODELLED, "m")
+def measure(samples, workload="w", role=Role.BASELINE, evidence=Evidence.MODELLED):
+    return Measurement(workload, role, "k", samples, "c", CacheState.COLD, evidence, "m")
 
 
 def verdict(*measurements, floors=()):
@@ -93,12 +93,36 @@ def test_several_workloads_widen_by_welch_and_satterthwaite():
 
 
 def test_credit_stops_at_the_floor():
-    fast = measure(Unpaired((0.5,), (4.0,)))
+    fast = measure(Unpaired((0.5,) * 4, (4.0,) * 4), evidence=Evidence.RECORDED)
     assert log_ratio(fast) == pytest.approx(math.log(8))
     assert log_ratio(fast, floor_ns=1.0) == pytest.approx(math.log(4))
     capped = speedup(verdict(fast, floors=(("w", 1.0),)))
     assert capped.estimate == capped.high == pytest.approx(4)
     assert log2_speedup(verdict(fast, floors=(("w", 1.0),))) == pytest.approx(2)
+
+
+def test_a_modelled_clock_may_drift_past_the_floor():
+    drifted = verdict(measure(paired([1.2] * 10)), floors=(("w", 10.0),))
+    assert speedup(drifted).estimate == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (1, 5), (2, 2), (3, 3), (1, 15)])
+def test_too_few_samples_claim_nothing(mine, theirs):
+    interval = speedup(verdict(measure(Unpaired((1.0,) * mine, (2.0,) * theirs))))
+    assert (interval.low, interval.high, interval.claim) == (0, math.inf, Status.TIE)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(4, 4), (5, 5), (3, 5), (15, 5)])
+def test_unpaired_intervals_cover(mine, theirs):
+    rng = np.random.default_rng(0)
+
+    def samples(count):
+        return tuple(np.exp(0.02 * rng.standard_normal(count)))
+
+    intervals = [
+        speedup(verdict(measure(Unpaired(samples(mine), samples(theirs))))) for _ in range(300)
+    ]
+    assert sum(i.low <= 1 <= i.high for i in intervals) / 300 >= 0.94
 
 
 def test_what_was_not_compared_has_no_speedup():

@@ -21,7 +21,13 @@ from kernelwright.env.types import (
     Verdict,
     knob_candidate,
 )
-from kernelwright.search.campaign import BARREN_ASKS, Campaign, ReplayError, roofline_share
+from kernelwright.search.campaign import (
+    BARREN_ASKS,
+    Campaign,
+    JudgeError,
+    ReplayError,
+    roofline_share,
+)
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.executors import Serial, Threads, make_executor
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, Plan, StopRules
@@ -244,6 +250,42 @@ def test_a_driver_that_is_not_a_function_is_found_out():
         run(plan(lambda: Script([[c(1), c(3)]])), store)
 
 
+def test_a_driver_that_stops_earlier_on_resume_is_found_out():
+    store = MemoryStore()
+    run(plan(lambda: Script([[c(1), c(2)], [c(3)]])), store)
+    with pytest.raises(ReplayError, match="holds 3 trials, the driver stopped after 2"):
+        run(plan(lambda: Script([[c(1), c(2)]])), store)
+
+
+class Lies(ToyJudge):
+    """Answers with the wrong status for the stage, or with too few verdicts."""
+
+    def __init__(self, screen=Status.OK, confirm=Status.WIN, drop=0):
+        super().__init__()
+        self.answers, self.drop = {Stage.SCREEN: screen, Stage.CONFIRM: confirm}, drop
+
+    def evaluate(self, requests):
+        verdicts = [
+            replace(self.judge(r), status=self.answers[r.stage])
+            for r in requests
+            if r.candidate.knobs["a"] != 13
+        ]
+        return verdicts[self.drop :]
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        (Lies(screen=Status.WIN), "win is no answer to screen"),
+        (Lies(confirm=Status.OK), "ok is no answer to confirm"),
+        (Lies(drop=1), "expected 2 verdicts, found 1"),
+    ],
+)
+def test_a_judge_that_answers_something_else_is_found_out(judge, message):
+    with pytest.raises(JudgeError, match=message):
+        run(plan(lambda: Script([[c(1), c(2)]]), judge))
+
+
 def test_a_default_baseline_is_trial_0():
     script = Script([[c(1)], [BASE]])
     _, store = run(plan(lambda: script, baseline=Baseline("default", BASE, is_trial=True)))
@@ -277,11 +319,12 @@ class Clock:
 def test_a_stop_by_time_leaves_time_to_confirm_and_is_final():
     store = MemoryStore()
     timed = plan(
-        budget=Budget(seconds=40.0), confirm=ConfirmPlan(finalists=2, process_pairs=1, pairs=1)
+        budget=Budget(seconds=20.0), confirm=ConfirmPlan(finalists=2, process_pairs=1, pairs=1)
     )
     stop, _ = run(timed, store, clock=Clock(1.0))
     count = len(store.trials())
     assert stop.rule == "seconds"
+    assert "confirming takes 2.0 s" in stop.reason
     assert 0 < count < 60
     assert sum(t.status is Status.WIN for t in store.trials()) == 2
     # A fast clock changes nothing: the stop was recorded.

@@ -58,7 +58,7 @@ class TestSqliteStore(StoreContract):
     def test_a_failed_record_leaves_nothing(self):
         store = self.make()
         store.record([self.one(0)])
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(StoreError, match="UNIQUE"):
             store.record([self.one(1), self.one(0)])
         assert len(store.trials()) == 1
         store.record([self.one(1)])

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import math
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -50,8 +51,8 @@ class Device:
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            if not isinstance(value, str) and value <= 0:
-                raise ValueError(f"device {self.name}: {item.name}: expected > 0, found {value}")
+            if not isinstance(value, str) and not 0 < value < math.inf:
+                raise ValueError(f"{item.name}: expected a finite number > 0, found {value}")
 
     def floor_s(self, flops: float, moved_bytes: float) -> float:
         """The roofline's least time in seconds (Williams, Waterman and Patterson, CACM 2009)."""
@@ -65,11 +66,15 @@ def device_names() -> tuple[str, ...]:
 
 def _table(name: str) -> Path:
     path = Path(name) if name.endswith((".yaml", ".yml")) else DEVICES_DIR / f"{name}.yaml"
-    if not path.is_file():
-        known = device_names()
+    known = device_names()
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):
+        found = False
+    if not found:
         near = difflib.get_close_matches(name, known, 1)
         expected = f"a device table's YAML file or one of {', '.join(known)}"
-        raise OptionError("device", expected, repr(name), near[0] if near else None)
+        raise OptionError("device", expected, f"{name!r:.200}", near[0] if near else None)
     return path
 
 
@@ -78,32 +83,36 @@ def device_sha256(name: str) -> str:
     return hashlib.sha256(_table(name).read_bytes()).hexdigest()
 
 
-@cache
 def load_device(name: str) -> Device:
     """The device of a name, or of a YAML file's path.
 
     Raises:
-        OptionError: if there is no such table; it lists the known ones and the nearest.
-        ValueError: if it lacks a number, has an unknown one or a value of the wrong type; it says
-            which.
+        OptionError: if there is no such table, or it is not YAML, lacks a number, has an unknown
+            one or a value of the wrong type; it says which.
     """
     path = _table(name)
-    table = yaml.safe_load(path.read_text())
+    try:
+        return _parse(path.stem if path.parent == DEVICES_DIR else str(path), path.read_text())
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise OptionError("device", f"a device table in {path}", str(error)) from None
+
+
+@lru_cache(maxsize=64)
+def _parse(name: str, text: str) -> Device:
+    """The table in a text; keyed by the text, so an edited file is read again."""
+    table = yaml.safe_load(text)
     if not isinstance(table, dict) or not isinstance(table.get("fitted", {}), dict):
-        raise ValueError(f"{path}: expected a mapping of numbers with a mapping 'fitted'")
-    values = {
-        **{k: v for k, v in table.items() if k not in ("fitted", "sources")},
-        **table.get("fitted", {}),
-    }
-    values["name"] = path.stem if path.parent == DEVICES_DIR else str(path)
+        raise ValueError("expected a mapping of numbers with a mapping 'fitted'")
+    values = {key: value for key, value in table.items() if key not in ("fitted", "sources")}
+    values |= {**table.get("fitted", {}), "name": name}
     known = {item.name: item.type for item in fields(Device)}
     for key, value in values.items():
         if key not in known:
-            raise ValueError(f"{path}: unknown key {key!r}; known: {', '.join(known)}")
+            raise ValueError(f"unknown key {key!r}; known: {', '.join(known)}")
         expected = {"int": (int,), "float": (int, float), "str": (str,)}[str(known[key])]
         if not isinstance(value, expected) or isinstance(value, bool):
-            raise ValueError(f"{path}: {key}: expected {known[key]}, found {value!r}")
+            raise ValueError(f"{key}: expected {known[key]}, found {value!r}")
     missing = [key for key in known if key not in values]
     if missing:
-        raise ValueError(f"{path}: missing key {missing[0]!r}")
+        raise ValueError(f"missing key {missing[0]!r}")
     return Device(**values)
