@@ -310,7 +310,7 @@ BAD_FACTORIES = {
     "number.py": "D = 3\n",
     "no_tell.py": "class D:\n stopped = None\n def __init__(self, space, *, seed, batch): pass\n"
     " def ask(self, n): return []\n",
-    "annotated.py": "class D:\n def __init__(self, space, *, seed, batch, x: 'Nowhere' = 1): pass\n",
+    "annotated.py": "class D:\n def __init__(self, space, *, seed, batch, x: 'No' = 1): pass\n",
 }
 
 
