@@ -9,6 +9,7 @@ from kernelwright.agents import BACKENDS
 from kernelwright.configs.load import shipped_configs
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.machine.device import device_names, load_device
+from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.landscape.open import open_landscape, shipped_landscapes
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces import SPACES
@@ -18,7 +19,7 @@ from kernelwright.search.drivers import DRIVERS
 CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "problems": PROBLEMS,
     "spaces": SPACES,
-    "directives": {},
+    "directives": DIRECTIVES,
     "drivers": DRIVERS,
     "targets": TARGETS,
     "backends": BACKENDS,

@@ -149,7 +149,7 @@ def test_compare_with_itself_uses_disjoint_seeds(tmp_path):
         ("drivers", "evolution"),
         ("targets", "recorded"),
         ("configs", "quickstart"),
-        ("directives", None),
+        ("directives", "vectorize"),
         ("backends", None),
     ],
 )

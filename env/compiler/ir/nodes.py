@@ -1,0 +1,270 @@
+"""LoopIR's nodes: frozen dataclasses, a union for expressions and one for statements.
+
+A `Procedure` has extents (whole numbers, known when it is called), tensors and a body. Iteration
+variables and extents are ``int64``; every loop variable of a procedure has a name of its own, so a
+directive can say which loop it means. A `Store` with ``reduce`` combines the value with what is
+there, which is how reductions are written: the order of the combinations is the order of the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias, assert_never
+
+DTYPES = ("bool", "int32", "int64", "float32", "float64")
+ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+LOGIC = ("and", "or")
+UNARY = ("neg", "not", "abs", "sqrt", "exp", "log", "tanh", "erf", "floor")
+REDUCTIONS = ("add", "mul", "min", "max")
+
+
+class LoopKind(StrEnum):
+    """How the iterations of a loop are executed; only ``serial`` promises an order."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal."""
+
+    value: int | float | bool
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A loop variable or an extent, ``int64``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of a tensor."""
+
+    tensor: str
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operation on two operands of one dtype; comparisons and logic give ``bool``.
+
+    ``floordiv`` and ``mod`` round towards minus infinity, as index arithmetic needs.
+    """
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """An operation on one operand, in its dtype."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The operand in another dtype."""
+
+    dtype: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``then`` where the condition holds, else ``other``; both are evaluated only if they are
+    chosen.
+    """
+
+    condition: Expr
+    then: Expr
+    other: Expr
+
+
+Expr: TypeAlias = Const | Var | Load | Binary | Unary | Cast | Select
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write an element, or with ``reduce`` combine the value with the element that is there."""
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    reduce: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``var`` from 0 up to, not including, ``extent``."""
+
+    var: str
+    extent: Expr
+    body: Stmt
+    kind: LoopKind = LoopKind.SERIAL
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """``then`` where the condition holds."""
+
+    condition: Expr
+    then: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Statements in order."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """A temporary that lives for ``body``; its elements start undefined.
+
+    Inside a loop every iteration has its own.
+    """
+
+    tensor: Tensor
+    body: Stmt
+
+
+Stmt: TypeAlias = Store | For | If | Block | Allocate
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A row-major array: name, shape in constants and extents, dtype, and role (input, output,
+    temporary).
+    """
+
+    name: str
+    shape: tuple[Expr, ...]
+    dtype: str
+    role: str = "temporary"
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A kernel: its extents, its inputs and outputs in declared order, and what it does."""
+
+    name: str
+    extents: tuple[str, ...]
+    tensors: tuple[Tensor, ...]
+    body: Stmt
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    """The operands of an expression."""
+    match node:
+        case Const() | Var():
+            return ()
+        case Load(_, indices):
+            return indices
+        case Binary(_, left, right):
+            return left, right
+        case Unary(_, operand) | Cast(_, operand):
+            return (operand,)
+        case Select(condition, then, other):
+            return condition, then, other
+        case _:
+            assert_never(node)
+
+
+def rebuild(node: Expr, operands: tuple[Expr, ...]) -> Expr:
+    """The same expression over other operands."""
+    match node:
+        case Const() | Var():
+            return node
+        case Load(tensor, _):
+            return Load(tensor, operands)
+        case Binary(op, _, _):
+            return Binary(op, *operands)
+        case Unary(op, _):
+            return Unary(op, *operands)
+        case Cast(dtype, _):
+            return Cast(dtype, *operands)
+        case Select():
+            return Select(*operands)
+        case _:
+            assert_never(node)
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """The expression and all below it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def substitute(node: Expr, values: dict[str, Expr]) -> Expr:
+    """The expression with variables replaced."""
+    if isinstance(node, Var):
+        return values.get(node.name, node)
+    operands = children(node)
+    return (
+        rebuild(node, tuple(substitute(child, values) for child in operands)) if operands else node
+    )
+
+
+def map_statements(
+    node: Stmt,
+    expression: Callable[[Expr], Expr],
+    statement: Callable[[Stmt], Stmt] | None = None,
+) -> Stmt:
+    """Rebuild a statement bottom-up: ``expression`` on every expression in it, then ``statement``
+    on every rebuilt statement.
+    """
+    rebuilt: Stmt
+    match node:
+        case Store(tensor, indices, value, reduce):
+            rebuilt = Store(
+                tensor, tuple(expression(i) for i in indices), expression(value), reduce
+            )
+        case For(var, extent, body, kind):
+            rebuilt = For(
+                var, expression(extent), map_statements(body, expression, statement), kind
+            )
+        case If(condition, then):
+            rebuilt = If(expression(condition), map_statements(then, expression, statement))
+        case Block(body):
+            rebuilt = Block(tuple(map_statements(s, expression, statement) for s in body))
+        case Allocate(tensor, body):
+            rebuilt = Allocate(tensor, map_statements(body, expression, statement))
+        case _:
+            assert_never(node)
+    return rebuilt if statement is None else statement(rebuilt)
+
+
+def statements(node: Stmt) -> Iterator[Stmt]:
+    """The statement and all below it, in program order."""
+    yield node
+    match node:
+        case For(_, _, body, _) | Allocate(_, body):
+            yield from statements(body)
+        case If(_, then):
+            yield from statements(then)
+        case Block(body):
+            for item in body:
+                yield from statements(item)
+        case Store():
+            pass
+        case _:
+            assert_never(node)
+
+
+def loops(procedure: Procedure) -> tuple[For, ...]:
+    """Every loop, in program order."""
+    return tuple(s for s in statements(procedure.body) if isinstance(s, For))

@@ -1,0 +1,163 @@
+"""Simplification of whole-number and logical expressions: a table of rules, tried from the bottom
+up until none applies.
+
+    fold          an operation on constants is its result
+    x + 0, 0 + x, x - 0, x * 1, 1 * x, x // 1   →   x
+    x * 0, 0 * x, x % 1                         →   0
+    (x + a) + b  →  x + (a + b),   (x * a) * b  →  x * (a * b)
+    (x + a) * b  →  x * b + a * b,   x + (y + z)  →  (x + y) + z
+    min(x, x), max(x, x)                        →   x
+    true and c, c and true, false or c          →   c;   false and c → false;   true or c → true
+    select(true, a, b) → a;   select(false, a, b) → b
+    if true: s → s;   if false: s → nothing;   for v in 0: s → nothing
+
+Floating-point expressions are left alone: x + 0 is not x for x = -0, and folding would round
+differently from the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Const,
+    Expr,
+    For,
+    If,
+    Procedure,
+    Select,
+    Stmt,
+    Unary,
+    children,
+    map_statements,
+    rebuild,
+)
+
+_FOLD: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+}
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+TRUE, FALSE = Const(True, "bool"), Const(False, "bool")
+EMPTY = Block(())
+
+
+def whole(value: int) -> Const:
+    """A whole-number constant."""
+    return Const(value, "int64")
+
+
+def simplify(node: Expr) -> Expr:
+    """The expression after all rules."""
+    operands = tuple(simplify(child) for child in children(node))
+    node = rebuild(node, operands) if operands else node
+    while True:
+        again = _once(node)
+        if again is node:
+            return node
+        node = again
+
+
+def _is(node: Expr, value: int) -> bool:
+    return isinstance(node, Const) and node.dtype == "int64" and node.value == value
+
+
+def _once(node: Expr) -> Expr:
+    match node:
+        case Binary(op, Const(a, "int64"), Const(b, "int64")):
+            return _fold(node, op, a, b)
+        case Binary("add", x, y) if _is(y, 0):
+            return x
+        case Binary("add", x, y) if _is(x, 0):
+            return y
+        case Binary("sub", x, y) if _is(y, 0):
+            return x
+        case Binary("mul", x, y) if _is(x, 1) or _is(y, 0):
+            return y
+        case Binary("mul", x, y) if _is(y, 1) or _is(x, 0):
+            return x
+        case Binary("floordiv", x, y) if _is(y, 1):
+            return x
+        case Binary("mod", _, y) if _is(y, 1):
+            return whole(0)
+        case Binary("add", Binary("add", x, Const(a, "int64")), Const(b, "int64")):
+            return Binary("add", x, whole(int(a) + int(b)))
+        case Binary("mul", Binary("mul", x, Const(a, "int64")), Const(b, "int64")):
+            return Binary("mul", x, whole(int(a) * int(b)))
+        case Binary("mul", Binary("add", x, Const(a, "int64")), Const(b, "int64")):
+            return Binary("add", simplify(Binary("mul", x, whole(int(b)))), whole(int(a) * int(b)))
+        case Binary("add", x, Binary("add", y, z)):
+            return Binary("add", simplify(Binary("add", x, y)), z)
+        case Binary("min" | "max", x, y) if x == y:
+            return x
+        case Binary("and", x, y) | Binary("or", x, y):
+            return _logic(node, x, y)
+        case Unary("not", Const(a, "bool")):
+            return FALSE if a else TRUE
+        case Select(Const(a, "bool"), then, other):
+            return then if a else other
+    return node
+
+
+def _fold(node: Expr, op: str, a: Any, b: Any) -> Expr:
+    if op in _COMPARE:
+        return TRUE if _COMPARE[op](a, b) else FALSE
+    if op not in _FOLD or (op in ("floordiv", "mod") and b == 0):
+        return node
+    result = _FOLD[op](a, b)
+    # A result that int64 cannot hold stays an operation, so that it fails where it runs.
+    return whole(result) if -(2**63) <= result < 2**63 else node
+
+
+def _logic(node: Binary, x: Expr, y: Expr) -> Expr:
+    neutral, absorbing = (TRUE, FALSE) if node.op == "and" else (FALSE, TRUE)
+    if absorbing in (x, y):
+        return absorbing if x == absorbing else node
+    if x == neutral:
+        return y
+    return x if y == neutral else node
+
+
+def simplify_statement(node: Stmt) -> Stmt:
+    """The statement with simplified expressions and without what never runs."""
+    return map_statements(node, simplify, _prune)
+
+
+def _prune(node: Stmt) -> Stmt:
+    match node:
+        case If(Const(a, "bool"), then):
+            return then if a else EMPTY
+        case If(_, then) if then == EMPTY:
+            return EMPTY
+        case For(_, extent, body, _) if body == EMPTY or _is(extent, 0):
+            return EMPTY
+        case Allocate(_, body) if body == EMPTY:
+            return EMPTY
+        case Block(body):
+            flat: list[Stmt] = []
+            for item in body:
+                flat += item.body if isinstance(item, Block) else (item,)
+            return flat[0] if len(flat) == 1 else Block(tuple(flat))
+    return node
+
+
+def simplify_procedure(procedure: Procedure) -> Procedure:
+    """The procedure with a simplified body."""
+    body = simplify_statement(procedure.body)
+    return Procedure(procedure.name, procedure.extents, procedure.tensors, body)

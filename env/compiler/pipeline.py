@@ -1,0 +1,67 @@
+"""From a procedure and a schedule to a callable: the visible list of named steps. Start reading the
+compiler here.
+
+    verify     the procedure is well formed
+    schedule   every directive, each proved legal or refused
+    simplify   expressions folded, what never runs removed
+    generate   C with vector types
+    build      a shared library from the cache, or a compiler
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelwright.env.compiler.codegen.c import arguments, generate
+from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.ir.simplify import simplify_procedure
+from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.runtime.cache import BuildCache
+from kernelwright.env.compiler.runtime.call import Kernel
+from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
+from kernelwright.env.compiler.schedule.trace import apply_trace
+from kernelwright.env.types import Directive
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A scheduled procedure and its C."""
+
+    procedure: Procedure
+    source: str
+
+
+def lower(procedure: Procedure, trace: Sequence[Directive] = ()) -> Lowered:
+    """A procedure after its schedule, and its C.
+
+    Raises:
+        VerifyError: if the procedure is not well formed.
+        ScheduleError: at the first directive that may not be applied.
+        CodegenError: if the result has no C form.
+    """
+    scheduled = apply_trace(verify(procedure), trace)
+    final = verify(simplify_procedure(scheduled))
+    return Lowered(final, generate(final))
+
+
+def compile_procedure(
+    procedure: Procedure,
+    trace: Sequence[Directive] = (),
+    *,
+    cache: BuildCache,
+    toolchain: str | None = None,
+    flags: Sequence[str] = DEFAULT_FLAGS,
+) -> Kernel:
+    """A procedure as a callable on NumPy arrays.
+
+    Raises:
+        VerifyError: if the procedure is not well formed.
+        ScheduleError: at the first directive that may not be applied.
+        CodegenError: if the result has no C form.
+        BuildError: if there is no compiler, or it refuses.
+    """
+    lowered = lower(procedure, trace)
+    build = cache.build(lowered.source, find_toolchain(toolchain), flags)
+    final = lowered.procedure
+    return Kernel(build.library, final.name, arguments(final), final.extents)

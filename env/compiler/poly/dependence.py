@@ -1,0 +1,110 @@
+"""Dependences: pairs of instances that touch the same element, one of them writing, in the order in
+which the program runs them.
+
+All of them are kept, flow, anti and output alike, whether or not another write lies between: an
+order that keeps them all keeps the meaning. An order of execution is legal if no pair is turned
+around; a loop may run in any order if no pair meets in two of its iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+
+from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A counterexample: two iterations that must stay in this order."""
+
+    element: str
+    first: tuple[tuple[str, int], ...]
+    second: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.element}: iteration {_point(self.first)} must run before {_point(self.second)}"
+        )
+
+
+def _point(values: tuple[tuple[str, int], ...]) -> str:
+    return "(" + ", ".join(f"{name}={value}" for name, value in values) + ")"
+
+
+class Dependences:
+    """The dependences of a procedure in program order."""
+
+    def __init__(self, procedure: Procedure) -> None:
+        self.model: Model = build_model(procedure)
+        self._by_name = {i.name: i for i in self.model.instances}
+        if not self.model.instances:
+            return
+        writes, reads = self.model.writes(), self.model.reads()
+        meet = writes.apply_range(writes.reverse())
+        if not reads.is_empty():
+            meet = meet.union(writes.apply_range(reads.reverse()))
+            meet = meet.union(reads.apply_range(writes.reverse()))
+        order = self.model.order()
+        self.pairs: isl.UnionMap = meet.intersect(order.lex_lt_union_map(order)).coalesce()
+
+    def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
+        """A pair that another order runs the other way round, or None if the order is legal."""
+        if not self.model.instances:
+            return None
+        order = self.model.order(positions)
+        return self._example(self.pairs.intersect(order.lex_ge_union_map(order)))
+
+    def carried_by(self, var: str) -> Conflict | None:
+        """A pair that meets in two iterations of one run of the loop ``var``, or None."""
+        inside = [i for i in self.model.instances if var in i.variables]
+        if not inside:
+            return None
+        same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
+        same_iteration = self._equal(inside, lambda i: (var,))
+        return self._example(self.pairs.intersect(same_run).subtract(same_iteration))
+
+    def _equal(
+        self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
+    ) -> isl.UnionMap:
+        """Pairs of instances whose keys (tuples of variables) are equal."""
+        parts = [f"{i.tuple_text} -> [{', '.join(key(i))}]" for i in instances]
+        mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
+        return mapping.apply_range(mapping.reverse())
+
+    def _example(self, pairs: isl.UnionMap) -> Conflict | None:
+        if pairs.is_empty():
+            return None
+        point = _first(pairs)
+        first, second = self._by_name[point[0][0]], self._by_name[point[1][0]]
+        return Conflict(
+            _element(second),
+            tuple(zip(first.variables, point[0][1], strict=True)),
+            tuple(zip(second.variables, point[1][1], strict=True)),
+        )
+
+
+def _element(instance: Instance) -> str:
+    """What an instance writes."""
+    indices = ", ".join(print_expr(index) for index in instance.store.indices)
+    return f"{instance.store.tensor}[{indices}]"
+
+
+def _first(pairs: isl.UnionMap) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+    """One pair: names and coordinates of its two instances."""
+    sample = pairs.sample()
+    point = sample.wrap().sample_point()
+    space = sample.get_space()
+    n_in, n_out = space.dim(isl.dim_type.in_), space.dim(isl.dim_type.out)
+    values = [
+        point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(n_in + n_out)
+    ]
+    names = (
+        space.get_tuple_name(isl.dim_type.in_),
+        space.get_tuple_name(isl.dim_type.out),
+    )
+    return (names[0], values[:n_in]), (names[1], values[n_in:])

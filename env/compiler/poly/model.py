@@ -1,0 +1,208 @@
+"""A procedure as isl sees it: for each store its iteration domain, the elements it reads and
+writes, and when it runs.
+
+Instances are named S0, S1, … in program order. What is not affine (an index loaded from memory, a
+product of variables) is covered from above: such an access may touch any element, such a condition
+holds everywhere. So an analysis can refuse too much, never too little. A temporary has, in front of
+its own indices, those of the loops around its allocation: every iteration has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+import islpy as isl
+
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Procedure,
+    Stmt,
+    Store,
+    Var,
+    walk,
+)
+
+_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "!="}
+# Time vectors have one length, so that isl can compare any two.
+Position = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A store with what surrounds it: loops from the outside in, its domain's conditions, and its
+    place in program order.
+
+    ``position`` alternates places among siblings and loop variables (the 2d+1 form of Kelly and
+    Pugh, 1995).
+    """
+
+    name: str
+    store: Store
+    loops: tuple[For, ...]
+    conditions: tuple[Expr, ...]
+    position: Position
+    private: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The loop variables, outermost first."""
+        return tuple(loop.var for loop in self.loops)
+
+    @property
+    def tuple_text(self) -> str:
+        """``S0[i, j]``."""
+        return f"{self.name}[{', '.join(self.variables)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """All instances of a procedure, and its extents (isl's parameters)."""
+
+    instances: tuple[Instance, ...]
+    extents: tuple[str, ...]
+
+    @property
+    def parameters(self) -> str:
+        """The parameter list that opens every isl text."""
+        return f"[{', '.join(self.extents)}] -> " if self.extents else ""
+
+    def domain(self) -> isl.UnionSet:
+        """The iteration domain of every instance."""
+        parts = []
+        for instance in self.instances:
+            limits = [
+                text
+                for loop in instance.loops
+                for text in (f"0 <= {loop.var}", _less(loop.var, loop.extent))
+                if text is not None
+            ]
+            known = [condition_text(c) for c in instance.conditions]
+            held = " and ".join([*limits, *(text for text in known if text is not None)])
+            parts.append(f"{instance.tuple_text} : {held}" if held else instance.tuple_text)
+        return isl.UnionSet(f"{self.parameters}{{ {'; '.join(parts)} }}")
+
+    def writes(self) -> isl.UnionMap:
+        """Instance → elements it writes."""
+        return self._accesses((i, i.store.tensor, i.store.indices) for i in self.instances)
+
+    def reads(self) -> isl.UnionMap:
+        """Instance → elements it reads; a reduction reads what it combines with."""
+        return self._accesses(access for i in self.instances for access in _reads(i))
+
+    def _accesses(self, accesses: Iterator[tuple[Instance, str, tuple[Expr, ...]]]) -> isl.UnionMap:
+        parts = []
+        for instance, tensor, indices in accesses:
+            texts = [affine_text(index) for index in indices]
+            free = [text if text is not None else f"any{k}" for k, text in enumerate(texts)]
+            own = dict(instance.private).get(tensor, ())
+            # Free names in the range of an isl map are unconstrained, which is what "any" means.
+            parts.append(f"{instance.tuple_text} -> {tensor}[{', '.join([*own, *free])}]")
+        text = f"{self.parameters}{{ {'; '.join(parts)} }}"
+        return isl.UnionMap(text).intersect_domain(self.domain())
+
+    def order(self, positions: Mapping[str, Position] | None = None) -> isl.UnionMap:
+        """Instance → time; ``positions`` replaces the program's own by instance name."""
+        chosen = {i.name: (positions or {}).get(i.name, i.position) for i in self.instances}
+        length = max((len(p) for p in chosen.values()), default=1)
+        parts = []
+        for instance in self.instances:
+            place = [*map(str, chosen[instance.name])]
+            padded = ", ".join([*place, *["0"] * (length - len(place))])
+            parts.append(f"{instance.tuple_text} -> [{padded}]")
+        text = f"{self.parameters}{{ {'; '.join(parts)} }}"
+        return isl.UnionMap(text).intersect_domain(self.domain())
+
+
+def _less(var: str, extent: Expr) -> str | None:
+    text = affine_text(extent)
+    return None if text is None else f"{var} < {text}"
+
+
+def _reads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]]]:
+    store = instance.store
+    if store.reduce is not None:
+        yield instance, store.tensor, store.indices
+    for root in (store.value, *store.indices, *instance.conditions):
+        for node in walk(root):
+            if isinstance(node, Load):
+                yield instance, node.tensor, node.indices
+
+
+def affine_text(node: Expr) -> str | None:
+    """A whole-number expression in isl's words, None if it is not (quasi-)affine."""
+    match node:
+        case Const(value, "int64"):
+            return str(value)
+        case Var(name):
+            return name
+        case Binary("add" | "sub" as op, left, right):
+            a, b = affine_text(left), affine_text(right)
+            sign = "+" if op == "add" else "-"
+            return None if a is None or b is None else f"({a} {sign} {b})"
+        case Binary("mul", left, right):
+            factor, other = (left, right) if isinstance(left, Const) else (right, left)
+            text = affine_text(other)
+            return f"({factor.value} * {text})" if isinstance(factor, Const) and text else None
+        case Binary("floordiv", left, Const(value, "int64")) if int(value) > 0:
+            text = affine_text(left)
+            return None if text is None else f"floor(({text}) / {value})"
+        case Binary("mod", left, Const(value, "int64")) if int(value) > 0:
+            text = affine_text(left)
+            return None if text is None else f"(({text}) mod {value})"
+    return None
+
+
+def condition_text(node: Expr) -> str | None:
+    """A condition in isl's words, None if it is not affine."""
+    match node:
+        case Const(value, "bool"):
+            return "true" if value else "false"
+        case Binary("and" | "or" as op, left, right):
+            a, b = condition_text(left), condition_text(right)
+            return None if a is None or b is None else f"(({a}) {op} ({b}))"
+        case Binary(op, left, right) if op in _COMPARE:
+            a, b = affine_text(left), affine_text(right)
+            return None if a is None or b is None else f"{a} {_COMPARE[op]} {b}"
+    return None
+
+
+def build_model(procedure: Procedure) -> Model:
+    """The model of a procedure."""
+    found: list[Instance] = []
+    _collect(procedure.body, (), (), (0,), (), found)
+    return Model(tuple(found), procedure.extents)
+
+
+def _collect(
+    node: Stmt,
+    around: tuple[For, ...],
+    conditions: tuple[Expr, ...],
+    position: Position,
+    private: tuple[tuple[str, tuple[str, ...]], ...],
+    found: list[Instance],
+) -> None:
+    match node:
+        case Store():
+            name = f"S{len(found)}"
+            found.append(Instance(name, node, around, conditions, position, private))
+        case For(var, _, body, _):
+            _collect(body, (*around, node), conditions, (*position, var, 0), private, found)
+        case If(condition, then):
+            _collect(then, around, (*conditions, condition), position, private, found)
+        case Block(items):
+            for place, item in enumerate(items):
+                _collect(item, around, conditions, (*position, place), private, found)
+        case Allocate(tensor, body):
+            own = (tensor.name, tuple(loop.var for loop in around))
+            _collect(body, around, conditions, position, (*private, own), found)
+        case _:
+            assert_never(node)

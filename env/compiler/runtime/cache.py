@@ -1,0 +1,102 @@
+"""A content-addressed build cache: the key is everything a build depends on, and what is read is
+verified.
+
+An entry is a folder named by the hash of (source, flags, compiler, machine) with the library, its
+own hash and the compiler's log. It appears in one rename, so a reader sees a whole entry or none;
+an entry whose library does not match its hash is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kernelwright.env.compiler.runtime.toolchain import Toolchain
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A library on disk, the log of its compiler, and whether it was there before."""
+
+    library: Path
+    log: str
+    cached: bool
+
+
+class BuildCache:
+    """Builds under a folder.
+
+    Args:
+        folder: where entries live; it is made when the first one is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def build(self, source: str, toolchain: Toolchain, flags: Sequence[str]) -> Build:
+        """The library of a source text, compiled only if it is not there.
+
+        Raises:
+            BuildError: if the compiler refuses.
+        """
+        entry = self.folder / _key(source, toolchain, flags)
+        log = _verified(entry)
+        if log is not None:
+            return Build(entry / "kernel.so", log, cached=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".new-") as scratch:
+            fresh = Path(scratch) / "entry"
+            fresh.mkdir()
+            log = toolchain.compile(source, str(fresh / "kernel.so"), flags)
+            (fresh / "kernel.c").write_text(source)
+            about = {"sha256": _sha256(fresh / "kernel.so"), "log": log, "flags": list(flags)}
+            (fresh / "entry.json").write_text(json.dumps(about))
+            _publish(fresh, entry)
+        return Build(entry / "kernel.so", log, cached=False)
+
+
+def _publish(fresh: Path, entry: Path) -> None:
+    """Put a new entry in its place; an entry that another process published meanwhile stays."""
+    try:
+        fresh.rename(entry)
+    except OSError:
+        if _verified(entry) is None:
+            shutil.rmtree(entry, ignore_errors=True)
+            fresh.rename(entry)
+
+
+def _verified(entry: Path) -> str | None:
+    """The log of a whole entry whose library is what was built, else None."""
+    try:
+        about = json.loads((entry / "entry.json").read_text())
+        return about["log"] if _sha256(entry / "kernel.so") == about["sha256"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _key(source: str, toolchain: Toolchain, flags: Sequence[str]) -> str:
+    parts = [source, list(toolchain.command), toolchain.version, list(flags), _machine()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@cache
+def _machine() -> str:
+    """What ``-march=native`` depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    wanted = ("model name", "flags", "Features")
+    facts = sorted({line for line in lines if line.startswith(wanted)})
+    return "\n".join([platform.machine(), *facts])
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,108 @@
+"""A library's function as a Python callable on NumPy arrays, in this process.
+
+For the compiler's own users and its tests. Judges do not call candidates like this: what a
+candidate does to this process is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cffi
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.compiler.errors import CompilerError
+
+C_TYPES = {
+    "bool": "uint8_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+class CallError(CompilerError):
+    """Arguments that do not fit the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An array argument: its name, shape (extent names or numbers), dtype, and whether it is an
+    input.
+    """
+
+    name: str
+    shape: tuple[str | int, ...]
+    dtype: str
+    is_input: bool
+
+
+class Kernel:
+    """A compiled function: inputs, then outputs, in declared order, then extents as ``int64_t``."""
+
+    def __init__(
+        self, library: Path, entry: str, arguments: tuple[Argument, ...], extents: tuple[str, ...]
+    ) -> None:
+        self.arguments, self.extents = arguments, extents
+        self._ffi = cffi.FFI()
+        self._ffi.cdef(f"{prototype(entry, arguments, extents)};")
+        self._library = self._ffi.dlopen(str(library))
+        self._function = getattr(self._library, entry)
+
+    def __call__(
+        self, inputs: Mapping[str, NDArray[Any]], extents: Mapping[str, int] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Run the kernel on 64-byte aligned copies; returns fresh outputs by name.
+
+        Raises:
+            CallError: if an input is missing or has another shape or dtype, or an extent is
+                missing.
+        """
+        given = dict(extents or {})
+        if set(given) != set(self.extents):
+            raise CallError(f"expected extents {list(self.extents)}, found {sorted(given)}")
+        arrays: dict[str, NDArray[Any]] = {}
+        for argument in self.arguments:
+            shape = tuple(given[e] if isinstance(e, str) else e for e in argument.shape)
+            arrays[argument.name] = aligned(shape, argument.dtype)
+            if argument.is_input:
+                arrays[argument.name][...] = _fitting(argument, shape, inputs)
+        pointers = [
+            self._ffi.cast(f"{C_TYPES[a.dtype]} *", arrays[a.name].ctypes.data)
+            for a in self.arguments
+        ]
+        self._function(*pointers, *(given[e] for e in self.extents))
+        return {a.name: arrays[a.name] for a in self.arguments if not a.is_input}
+
+
+def _fitting(
+    argument: Argument, shape: tuple[int, ...], inputs: Mapping[str, NDArray[Any]]
+) -> NDArray[Any]:
+    if argument.name not in inputs:
+        raise CallError(f"expected an array for input {argument.name}, found none")
+    array = inputs[argument.name]
+    if array.shape != shape or array.dtype != argument.dtype:
+        expected, found = f"{argument.dtype}{list(shape)}", f"{array.dtype}{list(array.shape)}"
+        raise CallError(f"{argument.name}: expected {expected}, found {found}")
+    return array
+
+
+def prototype(entry: str, arguments: tuple[Argument, ...], extents: tuple[str, ...]) -> str:
+    """The C prototype of a kernel, without its semicolon."""
+    parts = [
+        f"{'const ' if a.is_input else ''}{C_TYPES[a.dtype]} *restrict {a.name}" for a in arguments
+    ]
+    return f"void {entry}({', '.join([*parts, *(f'int64_t {e}' for e in extents)])})"
+
+
+def aligned(shape: tuple[int, ...], dtype: str, alignment: int = 64) -> NDArray[Any]:
+    """An uninitialised array whose data starts at a multiple of ``alignment`` bytes."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + alignment, np.uint8)
+    start = -raw.ctypes.data % alignment
+    return raw[start : start + size].view(dtype).reshape(shape)

@@ -1,0 +1,105 @@
+"""Finding and replacing loops, and the checks that directives share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import replace
+
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Const,
+    Expr,
+    For,
+    LoopKind,
+    Procedure,
+    Stmt,
+    loops,
+    map_statements,
+    statements,
+    substitute,
+)
+from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
+from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.poly.dependence import Dependences
+
+
+def find_loop(op: str, procedure: Procedure, name: str) -> For:
+    """The loop of a name.
+
+    Raises:
+        ScheduleError: if there is none; it lists the loops and the nearest name.
+    """
+    known = {loop.var: loop for loop in loops(procedure)}
+    if name not in known:
+        near = difflib.get_close_matches(str(name), known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ScheduleError(
+            op, f"expected one of the loops {', '.join(known)}, found {name!r}{hint}"
+        )
+    return known[name]
+
+
+def new_names(op: str, procedure: Procedure, *names: str) -> None:
+    """Check that names are free for new loops.
+
+    Raises:
+        ScheduleError: if one is taken or is no identifier.
+    """
+    taken = {loop.var for loop in loops(procedure)} | set(procedure.extents)
+    taken |= {t.name for t in procedure.tensors}
+    taken |= {s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)}
+    for i, name in enumerate(names):
+        if name in taken or name in names[:i] or not str(name).isidentifier():
+            raise ScheduleError(op, f"expected a free name for a loop, found {name!r}")
+
+
+def whole_argument(op: str, what: str, value: object, least: int = 1) -> int:
+    """A whole-number argument.
+
+    Raises:
+        ScheduleError: if it is none, or too small.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ScheduleError(op, f"expected {what} of at least {least}, found {value!r}")
+    return value
+
+
+def constant_extent(loop: For) -> int | None:
+    """The extent of a loop where it is a number."""
+    extent = simplify(loop.extent)
+    return int(extent.value) if isinstance(extent, Const) else None
+
+
+def replace_loop(procedure: Procedure, name: str, new: Callable[[For], Stmt]) -> Procedure:
+    """The procedure with one loop rewritten."""
+
+    def rewrite(node: Stmt) -> Stmt:
+        return new(node) if isinstance(node, For) and node.var == name else node
+
+    return replace(procedure, body=map_statements(procedure.body, lambda e: e, rewrite))
+
+
+def replace_variables(body: Stmt, values: dict[str, Expr]) -> Stmt:
+    """A statement with loop variables replaced."""
+    return map_statements(body, lambda e: simplify(substitute(e, values)))
+
+
+def finish(op: str, procedure: Procedure) -> Procedure:
+    """What every directive ends with: a simplified, verified procedure whose parallel and
+    vectorized loops still carry nothing.
+
+    Raises:
+        ScheduleError: if such a loop carries a dependence now.
+    """
+    procedure = verify(simplify_procedure(procedure))
+    free = [s for s in loops(procedure) if s.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)]
+    if free:
+        dependences = Dependences(procedure)
+        for loop in free:
+            conflict = dependences.carried_by(loop.var)
+            if conflict is not None:
+                reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
+                raise ScheduleError(op, reason, str(conflict))
+    return procedure

@@ -1,0 +1,136 @@
+"""Directives that change the order of iterations: reorder, and tile, which is two splits and a
+reorder.
+"""
+
+from __future__ import annotations
+
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.nodes import Expr, For, If, Procedure, Stmt, Var, loops, walk
+from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.schedule.edit import find_loop, finish, replace_loop
+from kernelwright.env.compiler.schedule.split import split
+
+
+def reorder(procedure: Procedure, loop: str, *others: str) -> Procedure:
+    """Put loops of one nest into the given order, outermost first (Halide lists the innermost
+    first; TVM as here).
+
+    The named loops exchange the places they have; loops between them stay. Guards move to the
+    innermost place.
+
+    Before::
+
+        for i in n:
+          for j in m:
+            S(i, j)
+
+    After ``reorder("j", "i")``::
+
+        for j in m:
+          for i in n:
+            S(i, j)
+
+    Legal if no dependence is turned around: no element may be touched by two iterations whose order
+    the new nest inverts.
+
+    Raises:
+        ScheduleError: if the loops do not form one nest without other statements between them, an
+            extent depends on a loop that would come later, or a dependence is turned around; then
+            it has the two iterations.
+    """
+    wanted = (loop, *others)
+    if len(set(wanted)) != len(wanted) or len(wanted) < 2:
+        raise ScheduleError("reorder", f"expected at least two different loops, found {wanted}")
+    for name in wanted:
+        find_loop("reorder", procedure, name)
+    chain, guards, body = _nest(procedure, wanted)
+    names = [each.var for each in chain]
+    order = iter(wanted)
+    target = [next(order) if name in wanted else name for name in names]
+    by_name = {each.var: each for each in chain}
+    for place, name in enumerate(target):
+        later = set(target[place:])
+        for node in walk(by_name[name].extent):
+            if isinstance(node, Var) and node.name in later:
+                reason = f"the extent of {name} depends on {node.name}, which would come later"
+                raise ScheduleError("reorder", reason)
+    _keep_dependences(procedure, names, target)
+    for guard in reversed(guards):
+        body = If(guard, body)
+    for name in reversed(target):
+        body = For(name, by_name[name].extent, body, by_name[name].kind)
+    nest = body
+    return finish("reorder", replace_loop(procedure, names[0], lambda _: nest))
+
+
+def _nest(procedure: Procedure, wanted: tuple[str, ...]) -> tuple[list[For], list[Expr], Stmt]:
+    """The loops from the outermost wanted one to the innermost, the guards between them, and what
+    is inside.
+    """
+    first = next(each for each in loops(procedure) if each.var in wanted)
+    chain, guards, missing = [first], [], set(wanted) - {first.var}
+    node = first.body
+    while missing:
+        if isinstance(node, If):
+            guards.append(node.condition)
+            node = node.then
+        elif isinstance(node, For):
+            chain.append(node)
+            missing.discard(node.var)
+            node = node.body
+        else:
+            listed = ", ".join(sorted(missing))
+            reason = (
+                f"expected one nest, found other statements between {chain[-1].var} and {listed}"
+            )
+            raise ScheduleError("reorder", reason)
+    return chain, guards, node
+
+
+def _keep_dependences(procedure: Procedure, before: list[str], after: list[str]) -> None:
+    dependences = Dependences(procedure)
+    moved = dict(zip(before, after, strict=True))
+    positions = {
+        i.name: tuple(
+            moved.get(part, part) if isinstance(part, str) else part for part in i.position
+        )
+        for i in dependences.model.instances
+    }
+    conflict = dependences.turned_around(positions)
+    if conflict is not None:
+        order = " ".join(after)
+        raise ScheduleError(
+            "reorder", f"the order {order} turns a dependence around", str(conflict)
+        )
+
+
+def tile(
+    procedure: Procedure,
+    loop: str,
+    inner: str,
+    rows: int,
+    columns: int,
+    tail: str = "guard",
+) -> Procedure:
+    """Cut two loops of a nest into blocks and run block by block (Halide ``tile``).
+
+    Before::
+
+        for i in n:
+          for j in m:
+            S(i, j)
+
+    After ``tile("i", "j", 8, 16)``::
+
+        for io in n // 8:
+          for jo in m // 16:
+            for ii in 8:
+              for ji in 16:
+                S(io * 8 + ii, jo * 16 + ji)
+
+    Raises:
+        ScheduleError: as `split` and `reorder` do.
+    """
+    procedure = split(procedure, loop, rows, tail=tail)
+    procedure = split(procedure, inner, columns, tail=tail)
+    return reorder(procedure, f"{loop}o", f"{inner}o", f"{loop}i", f"{inner}i")

@@ -1,0 +1,118 @@
+"""Directives that change how many loops there are, and not their order: split and fuse. Both are
+always legal.
+"""
+
+from __future__ import annotations
+
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.nodes import Binary, For, If, Procedure, Stmt, Var, walk
+from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.schedule.edit import (
+    constant_extent,
+    find_loop,
+    finish,
+    new_names,
+    replace_loop,
+    replace_variables,
+    whole_argument,
+)
+
+TAILS = ("guard", "perfect")
+
+
+def split(
+    procedure: Procedure,
+    loop: str,
+    factor: int,
+    outer: str | None = None,
+    inner: str | None = None,
+    tail: str = "guard",
+) -> Procedure:
+    """Cut a loop into blocks of ``factor`` iterations (Halide and TVM ``split``; Exo
+    ``divide_loop``).
+
+    Before::
+
+        for i in n:
+          S(i)
+
+    After ``split("i", 4)``; the guard is left away where 4 divides n, and ``tail="perfect"``
+    insists on that::
+
+        for io in (n + 3) // 4:
+          for ii in 4:
+            if io * 4 + ii < n:
+              S(io * 4 + ii)
+
+    Raises:
+        ScheduleError: if there is no such loop, a name is taken, the loop is not serial, or the
+            split is to be perfect and is not.
+    """
+    found = find_loop("split", procedure, loop)
+    factor = whole_argument("split", "a factor", factor)
+    outer, inner = outer or f"{loop}o", inner or f"{loop}i"
+    new_names("split", procedure, outer, inner)
+    _serial("split", found)
+    if tail not in TAILS:
+        raise ScheduleError("split", f"expected a tail of {' or '.join(TAILS)}, found {tail!r}")
+    extent = constant_extent(found)
+    divides = extent is not None and extent % factor == 0
+    if tail == "perfect" and not divides:
+        raise ScheduleError(
+            "split", f"expected {factor} to divide the extent of {loop}, found {extent}"
+        )
+    index = Binary("add", Binary("mul", Var(outer), whole(factor)), Var(inner))
+    blocks = Binary("floordiv", Binary("add", found.extent, whole(factor - 1)), whole(factor))
+
+    def rewrite(node: For) -> Stmt:
+        body = replace_variables(node.body, {loop: index})
+        if not divides:
+            body = If(Binary("lt", index, node.extent), body)
+        return For(outer, simplify(blocks), For(inner, whole(factor), body))
+
+    return finish("split", replace_loop(procedure, loop, rewrite))
+
+
+def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) -> Procedure:
+    """Run two loops, one directly inside the other, as one (Halide and TVM ``fuse``).
+
+    Before::
+
+        for i in n:
+          for j in 8:
+            S(i, j)
+
+    After ``fuse("i", "j")``::
+
+        for i_j in n * 8:
+          S(i_j // 8, i_j % 8)
+
+    Raises:
+        ScheduleError: if the loops are not nested directly, the inner extent depends on the outer
+            loop, or one is not serial.
+    """
+    outside = find_loop("fuse", procedure, loop)
+    inside = find_loop("fuse", procedure, inner)
+    if outside.body != inside:
+        raise ScheduleError("fuse", f"expected loop {inner} directly inside loop {loop}")
+    if any(isinstance(n, Var) and n.name == loop for n in walk(inside.extent)):
+        raise ScheduleError("fuse", f"the extent of {inner} depends on {loop}")
+    fused = fused or f"{loop}_{inner}"
+    new_names("fuse", procedure, fused)
+    for each in (outside, inside):
+        _serial("fuse", each)
+    values = {
+        loop: Binary("floordiv", Var(fused), inside.extent),
+        inner: Binary("mod", Var(fused), inside.extent),
+    }
+
+    def rewrite(node: For) -> Stmt:
+        extent = simplify(Binary("mul", node.extent, inside.extent))
+        return For(fused, extent, replace_variables(inside.body, {**values}))
+
+    return finish("fuse", replace_loop(procedure, loop, rewrite))
+
+
+def _serial(op: str, loop: For) -> None:
+    if loop.kind != "serial":
+        raise ScheduleError(op, f"expected a serial loop, found {loop.var} {loop.kind}")

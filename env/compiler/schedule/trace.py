@@ -1,0 +1,115 @@
+"""Schedules as data: applying a trace of directives, printing it as Python and reading it back.
+
+``split('i', 8)`` is `Directive("split", "i", (8,))`: the first argument is the loop that a
+directive is about.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+
+from kernelwright.env.compiler.errors import CompilerError, ScheduleError
+from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.types import Directive, Scalar
+
+Trace = tuple[Directive, ...]
+
+
+def directive_function(op: str) -> Callable[..., Procedure]:
+    """The function of a directive.
+
+    Raises:
+        ScheduleError: if there is none; it lists the known ones and the nearest.
+    """
+    if op not in DIRECTIVES:
+        near = difflib.get_close_matches(op, DIRECTIVES, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ScheduleError(op, f"expected one of {', '.join(DIRECTIVES)}, found {op!r}{hint}")
+    module, _, name = DIRECTIVES[op].partition(":")
+    function: Callable[..., Procedure] = getattr(import_module(module), name)
+    return function
+
+
+def apply(procedure: Procedure, directive: Directive) -> Procedure:
+    """The procedure after one directive.
+
+    Raises:
+        ScheduleError: if the directive does not exist, has other arguments, or may not be applied
+            here.
+    """
+    function = directive_function(directive.op)
+    try:
+        bound = inspect.signature(function).bind(procedure, directive.target, *directive.args)
+    except TypeError as error:
+        raise ScheduleError(directive.op, str(error)) from None
+    return function(*bound.args, **bound.kwargs)
+
+
+def steps(
+    procedure: Procedure, trace: Sequence[Directive]
+) -> Iterator[tuple[Directive, Procedure]]:
+    """Each directive with the procedure after it."""
+    for directive in trace:
+        procedure = apply(procedure, directive)
+        yield directive, procedure
+
+
+def apply_trace(procedure: Procedure, trace: Sequence[Directive]) -> Procedure:
+    """The procedure after a whole trace.
+
+    Raises:
+        ScheduleError: at the first directive that may not be applied.
+    """
+    for directive in trace:
+        procedure = apply(procedure, directive)
+    return procedure
+
+
+def print_trace(trace: Sequence[Directive]) -> str:
+    """The trace as Python, one call a line."""
+    return "".join(f"{d.op}({', '.join(map(repr, (d.target, *d.args)))})\n" for d in trace)
+
+
+class TraceError(CompilerError):
+    """Text that is not a trace; the message has the line."""
+
+
+def parse_trace(text: str) -> Trace:
+    """The trace in a text that `print_trace` wrote, or a person in its manner.
+
+    Raises:
+        TraceError: with the line, if it is not a list of calls on literals.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise TraceError(f"line {line}: expected directives, found {error}") from None
+    return tuple(_directive(node) for node in tree.body)
+
+
+def _directive(node: ast.stmt) -> Directive:
+    match node:
+        case ast.Expr(ast.Call(ast.Name(op), arguments, [])):
+            values = [_literal(argument) for argument in arguments]
+            if not values or not isinstance(values[0], str):
+                raise TraceError(f"line {node.lineno}: expected a loop's name first in {op}(…)")
+            return Directive(op, values[0], tuple(values[1:]))
+    raise TraceError(f"line {node.lineno}: expected a call like split('i', 8), found other code")
+
+
+def _literal(node: ast.expr) -> Scalar:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        value = None
+    if not isinstance(value, bool | int | float | str):
+        raise TraceError(
+            f"line {node.lineno}: expected a number or text, found {ast.unparse(node)}"
+        )
+    return value

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import inspect
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from programs import add, elementwise, f32, matmul, mul, tensor
+from test_codegen import compiled, inputs_of, needs_cc
+from test_poly import jacobi
+
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.interpret import interpret
+from kernelwright.env.compiler.ir.nodes import (
+    Binary,
+    Block,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Procedure,
+    Store,
+    Unary,
+    Var,
+    loops,
+)
+from kernelwright.env.compiler.ir.printer import print_procedure
+from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.pipeline import compile_procedure, lower
+from kernelwright.env.compiler.runtime.cache import BuildCache
+from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule.trace import (
+    TraceError,
+    apply,
+    apply_trace,
+    directive_function,
+    parse_trace,
+    print_trace,
+    steps,
+)
+from kernelwright.env.records import dumps, loads
+from kernelwright.env.types import Directive
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "schedule"
+I, J = Var("i"), Var("j")  # noqa: E741
+
+
+def D(op, *arguments):  # noqa: N802 - short on purpose
+    return Directive(op, arguments[0], tuple(arguments[1:]))
+
+
+def transpose(m=5, n=6):
+    nest = For("i", whole(m), For("j", whole(n), Store("y", (J, I), Load("x", (I, J)))))
+    return Procedure("transpose", (), (tensor("x", m, n), tensor("y", n, m, role="output")), nest)
+
+
+def row_sum(m=5, n=6):
+    body = Block(
+        (Store("y", (I,), f32(0.0)), For("j", whole(n), Store("y", (I,), Load("x", (I, J)), "add")))
+    )
+    return Procedure(
+        "row_sum", (), (tensor("x", m, n), tensor("y", m, role="output")), For("i", whole(m), body)
+    )
+
+
+def blur(m=6, n=7):
+    t = tensor("t", m + 2, n, role="output")
+    across = [Load("x", (I, add(J, whole(d)))) for d in (0, 1, 2)]
+    p, q = Var("p"), Var("q")
+    down = [Load("t", (add(p, whole(d)), q)) for d in (0, 1, 2)]
+    first = For(
+        "i", whole(m + 2), For("j", whole(n), Store("t", (I, J), mul(add(*across), f32(0.25))))
+    )
+    second = For("p", whole(m), For("q", whole(n), Store("y", (p, q), mul(add(*down), f32(0.25)))))
+    return Procedure(
+        "blur",
+        (),
+        (tensor("x", m + 2, n + 2), t, tensor("y", m, n, role="output")),
+        Block((first, second)),
+    )
+
+
+def triangular(n=5):
+    tensors = (tensor("x", n, n), tensor("y", n, n, role="output"))
+    fill = For("p", whole(n), For("q", whole(n), Store("y", (Var("p"), Var("q")), f32(0.0))))
+    nest = For(
+        "i",
+        whole(n),
+        For("j", add(I, whole(1)), Store("y", (I, J), Unary("sqrt", Load("x", (I, J))))),
+    )
+    return Procedure("triangular", (), tensors, Block((fill, nest)))
+
+
+PROGRAMS = {
+    "matmul": matmul(5, 6, 4),
+    "transpose": transpose(),
+    "row_sum": row_sum(),
+    "blur": blur(),
+    "triangular": triangular(),
+}
+
+# One golden a directive: the nest it is shown on, and the calls.
+SHOWN = {
+    "split": (transpose(), [D("split", "i", 2)]),
+    "fuse": (transpose(), [D("fuse", "i", "j")]),
+    "reorder": (matmul(4, 8, 4), [D("reorder", "k", "j", "i")]),
+    "tile": (transpose(8, 8), [D("tile", "i", "j", 4, 4)]),
+    "unroll": (transpose(4, 2), [D("unroll", "j")]),
+    "vectorize": (matmul(4, 8, 4), [D("vectorize", "j")]),
+    "parallel": (matmul(4, 8, 4), [D("parallel", "i")]),
+    "register_tile": (
+        matmul(8, 32, 4),
+        [
+            D("split", "i", 4),
+            D("split", "j", 16),
+            D("split", "ji", 8, "ju", "jv"),
+            D("reorder", "io", "jo", "k", "ii", "ju", "jv"),
+            D("unroll", "ii"),
+            D("unroll", "ju"),
+            D("vectorize", "jv"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_directives_do_what_was_reviewed(name, request):
+    procedure, trace = SHOWN[name]
+    text = "".join(f"# {line}\n" for line in print_trace(trace).splitlines())
+    text += print_procedure(apply_trace(verify(procedure), trace))
+    path = GOLDEN / f"{name}.txt"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text(), f"{path} differs; look at it, then run with --update-golden"
+
+
+def test_every_directive_is_shown_and_documented():
+    for op in DIRECTIVES:
+        assert op in SHOWN
+        doc = inspect.getdoc(directive_function(op))
+        assert "Before::" in doc
+        assert "After" in doc
+        assert "Raises:" in doc
+
+
+REFUSED = [
+    (matmul(), D("vectorize", "k"), "expected an extent|carries a dependence"),
+    (matmul(4, 8, 8), D("vectorize", "k"), "loop k carries a dependence and cannot be vectorized"),
+    (matmul(), D("parallel", "k"), "loop k carries a dependence and cannot be parallel"),
+    (
+        jacobi(),
+        D("reorder", "i", "t"),
+        r"the order i t turns a dependence around .*must run before",
+    ),
+    (matmul(), D("split", "z", 4), "expected one of the loops i0, j0, i, k, j, found 'z'"),
+    (matmul(), D("split", "i0x", 4), "did you mean 'i0'"),
+    (matmul(), D("split", "i", 0), "a factor of at least 1, found 0"),
+    (matmul(), D("split", "i", 2.0), "a factor of at least 1, found 2.0"),
+    (matmul(), D("split", "i", 2, "k"), "a free name for a loop, found 'k'"),
+    (matmul(), D("split", "i", 2, "A"), "a free name for a loop, found 'A'"),
+    (matmul(), D("split", "i", 2, "p", "p"), "a free name for a loop, found 'p'"),
+    (
+        matmul(),
+        D("split", "i", 3, "p", "q", "perfect"),
+        "expected 3 to divide the extent of i, found 4",
+    ),
+    (matmul(), D("split", "i", 3, "p", "q", "round"), "a tail of guard or perfect"),
+    (matmul(), D("split", "i"), "missing a required argument: 'factor'"),
+    (matmul(), D("split", "i", 2, "p", "q", "guard", 7), "too many positional arguments"),
+    (matmul(), D("fuse", "i", "j"), "expected loop j directly inside loop i"),
+    (triangular(), D("fuse", "i", "j"), "the extent of j depends on i"),
+    (triangular(), D("reorder", "j", "i"), "the extent of j depends on i, which would come later"),
+    (row_sum(), D("reorder", "j", "i"), "found other statements between i and j"),
+    (blur(), D("reorder", "p", "i"), "found other statements between"),
+    (matmul(), D("reorder", "i"), "at least two different loops"),
+    (matmul(), D("reorder", "i", "i"), "at least two different loops"),
+    (elementwise(Load("x", (I,)), n=100), D("unroll", "i"), "an extent of 1 to 64, found 100"),
+    (
+        elementwise(Load("x", (I,)), n=12),
+        D("vectorize", "i"),
+        "an extent of 2, 4, 8, 16, 32, 64, found 12",
+    ),
+    (
+        elementwise(Load("x", (I,)), kind=LoopKind.UNROLLED),
+        D("parallel", "i"),
+        "a serial loop, found i unrolled",
+    ),
+    (matmul(), D("unrol", "i"), "did you mean 'unroll'"),
+]
+
+
+@pytest.mark.parametrize(("procedure", "directive", "message"), REFUSED)
+def test_what_may_not_be_applied_is_refused_with_a_reason(procedure, directive, message):
+    with pytest.raises(ScheduleError, match=message) as caught:
+        apply(verify(procedure), directive)
+    assert caught.value.op == directive.op
+
+
+def test_a_reorder_that_breaks_a_parallel_loop_is_refused():
+    """Inside t, the loop i of a Jacobi sweep is free; outside it would not be."""
+    free = apply(verify(jacobi()), D("parallel", "i"))
+    with pytest.raises(ScheduleError, match=r"turns a dependence around|cannot be parallel"):
+        apply(free, D("reorder", "i", "t"))
+
+
+def test_guards_move_inward_when_loops_are_reordered():
+    trace = [D("split", "i", 2), D("split", "j", 4), D("reorder", "jo", "io", "ji", "ii")]
+    text = print_procedure(apply_trace(verify(transpose()), trace))
+    assert text.index("for ii") < text.index("if ")
+
+
+def moves(procedure, rng):
+    """Some directives that might be tried on a procedure."""
+    names = [loop.var for loop in loops(procedure)]
+    loop, other = rng.choice(names), rng.choice(names)
+    yield D("split", loop, rng.choice([2, 3, 4, 8]))
+    yield D("vectorize", loop)
+    yield D("unroll", loop)
+    yield D("parallel", loop)
+    yield D("fuse", loop, other)
+    chosen = rng.sample(names, min(len(names), rng.choice([2, 3])))
+    if len(chosen) > 1:
+        yield D("reorder", *chosen)
+    yield D("tile", loop, other, 2, 4)
+
+
+def random_trace(procedure, seed, length=5):
+    """A legal trace, by trying."""
+    rng, trace = random.Random(seed), []
+    for _ in range(length):
+        for directive in sorted(moves(procedure, rng), key=lambda _: rng.random()):
+            try:
+                procedure = apply(procedure, directive)
+            except ScheduleError:
+                continue
+            trace.append(directive)
+            break
+    return tuple(trace), procedure
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return BuildCache(tmp_path_factory.mktemp("cache"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(list(PROGRAMS)), st.integers(0, 10**6))
+def test_any_legal_trace_keeps_the_meaning(name, seed):
+    procedure = verify(PROGRAMS[name])
+    trace, scheduled = random_trace(procedure, seed)
+    inputs = inputs_of(procedure)
+    wanted, got = interpret(procedure, inputs), interpret(verify(scheduled), inputs)
+    for key, array in wanted.items():
+        # Legal orders combine a reduction's parts in the same order, so even rounding is the same.
+        np.testing.assert_array_equal(got[key], array, err_msg=print_trace(trace))
+
+
+@needs_cc
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(name=st.sampled_from(list(PROGRAMS)), seed=st.integers(0, 10**6))
+def test_any_legal_trace_compiles_to_the_same(cache, name, seed):
+    procedure = verify(PROGRAMS[name])
+    trace, _ = random_trace(procedure, seed)
+    inputs = inputs_of(procedure)
+    kernel = compiled(lower(procedure, trace).procedure, cache, ("-O2", "-ffp-contract=off"))
+    wanted, got = interpret(procedure, inputs), kernel(inputs)
+    for key, array in wanted.items():
+        np.testing.assert_array_equal(got[key], array, err_msg=print_trace(trace))
+
+
+@needs_cc
+def test_the_pipeline_compiles_a_schedule(cache):
+    procedure, trace = SHOWN["register_tile"]
+    inputs = inputs_of(procedure)
+    got = compile_procedure(procedure, trace, cache=cache)(inputs)["C"]
+    np.testing.assert_allclose(got, inputs["A"] @ inputs["B"], rtol=1e-5)
+
+
+@given(
+    st.lists(st.sampled_from([d for _, trace in SHOWN.values() for d in trace]), max_size=6).map(
+        tuple
+    )
+)
+def test_traces_print_parse_and_go_to_json(trace):
+    assert parse_trace(print_trace(trace)) == trace
+    assert tuple(loads(Directive, dumps(d)) for d in trace) == trace
+
+
+NOT_TRACES = [
+    ("split('i', 8", "line 1: expected directives"),
+    ("split('i', 8)\nx = 3", "line 2: expected a call"),
+    ("split(8)", "line 1: expected a loop's name first"),
+    ("split('i', n)", "expected a number or text, found n"),
+    ("split('i', factor=8)", "expected a call"),
+    ("a.split('i', 8)", "expected a call"),
+    ("split('i', [8])", "expected a number or text"),
+    ("\0", "expected directives"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NOT_TRACES)
+def test_what_is_no_trace_is_refused_with_its_line(text, message):
+    with pytest.raises(TraceError, match=message):
+        parse_trace(text)
+
+
+def test_steps_show_the_nest_after_each_directive():
+    procedure, trace = SHOWN["register_tile"]
+    shown = list(steps(verify(procedure), trace))
+    assert [d for d, _ in shown] == trace
+    assert len({print_procedure(p) for _, p in shown}) == len(trace)
+
+
+def test_a_guard_in_a_nest_is_no_other_statement():
+    body = If(Binary("lt", I, whole(3)), For("j", whole(4), Store("y", (I, J), f32(1.0))))
+    nest = Block(
+        (
+            For("p", whole(4), For("q", whole(4), Store("y", (Var("p"), Var("q")), f32(0.0)))),
+            For("i", whole(4), body),
+        )
+    )
+    procedure = verify(Procedure("f", (), (tensor("y", 4, 4, role="output"),), nest))
+    again = apply(procedure, D("reorder", "j", "i"))
+    np.testing.assert_array_equal(interpret(procedure, {})["y"], interpret(again, {})["y"])
