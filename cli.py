@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -41,7 +41,10 @@ def _console(*, stderr: bool = False) -> Console:
 def _print_json(value: object) -> None:
     import json
 
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    # Not sys.stdout: under --json that is stderr, so that a plug-in's print cannot get between.
+    stream = sys.__stdout__ or sys.stdout
+    stream.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    stream.flush()
 
 
 def _fail(
@@ -63,7 +66,8 @@ def _refusals(*, as_json: bool) -> Iterator[None]:
     from kernelwright.search.store import StoreError
 
     try:
-        yield
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            yield
     except ConfigError as error:
         _show_cause(error)
         _fail(2, str(error), as_json=as_json, body=error.to_json())
@@ -200,24 +204,27 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List what there is."""
-    from kernelwright.configs.catalogue import CATALOGUE, catalogue
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.catalogue import CATALOGUE, catalogue
 
-    if what not in CATALOGUE:
-        from kernelwright.configs.errors import nearest
+        if what not in CATALOGUE:
+            from kernelwright.configs.errors import nearest
 
-        near = nearest(what, CATALOGUE)
-        hint = f"; did you mean {near!r}?" if near else ""
-        _fail(2, f"expected one of {', '.join(CATALOGUE)}, found {what!r}{hint}", as_json=as_json)
-    rows = catalogue(what)
-    if as_json:
-        _print_json({what: rows})
-        return
-    from kernelwright.display import print_table
+            near = nearest(what, CATALOGUE)
+            hint = f"; did you mean {near!r}?" if near else ""
+            _fail(
+                2, f"expected one of {', '.join(CATALOGUE)}, found {what!r}{hint}", as_json=as_json
+            )
+        rows = catalogue(what)
+        if as_json:
+            _print_json({what: rows})
+            return
+        from kernelwright.display import print_table
 
-    if not rows:
-        _console().print(f"no {what} yet")
-    else:
-        print_table(_console(), ("name", "what it is"), [(r["name"], r["doc"]) for r in rows])
+        if not rows:
+            _console().print(f"no {what} yet")
+        else:
+            print_table(_console(), ("name", "what it is"), [(r["name"], r["doc"]) for r in rows])
 
 
 @app.command()

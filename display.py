@@ -35,8 +35,6 @@ class LiveRun:
         return self._last is not None
 
     def __enter__(self) -> LiveRun:
-        if self._live:
-            self._live.start()
         return self
 
     def __exit__(
@@ -53,6 +51,8 @@ class LiveRun:
     def __call__(self, progress: Progress) -> None:
         """Take up a new state."""
         if self._live:
+            if not self._live.is_started:
+                self._live.start()
             self._live.update(self._panel(progress))
         elif progress.phase == "confirm":
             if self._last is not None and self._last.phase == "search":

@@ -20,7 +20,7 @@ from kernelwright.configs.schema import MAX_WORKERS
 from kernelwright.env.types import Language
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
-from kernelwright.search.plan import Budget, Plan
+from kernelwright.search.plan import Budget, Plan, StopRules
 from kernelwright.search.store import MemoryStore, SqliteStore
 from kernelwright.search.summary import summarise
 
@@ -101,6 +101,7 @@ def plan_of(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
 
 
 def _unused(folder: Path) -> Path:
+    folder = folder if folder.name else folder.resolve()
     number, out = 1, folder
     while (out / DATABASE).exists():
         number += 1
@@ -125,14 +126,15 @@ def _claim(
     if "config" not in meta:
         store.set_meta(config=text, baseline=json.dumps(entry), version=kernelwright.__version__)
         return None
-    old = json.loads(meta["config"])
-    if old == resolved:
+    if meta["config"] == text:
         return None
+    # Compared as JSON, which a tuple and a list, or two NaNs, have in common.
+    old, resolved = json.loads(meta["config"]), json.loads(text)
     old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
     rest = {key: value for key, value in resolved.items() if key != "budget"}
     before, after = _flat(old), _flat(rest)
     for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
+        if repr(before.get(key)) != repr(after.get(key)):
             raise _differs(folder, key, before.get(key), after.get(key))
     for key in sorted(old_budget.keys() | budget.keys()):
         was, now = old_budget.get(key), budget.get(key)
@@ -184,7 +186,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
     space, budget = built.space, built.plan.budget
     bought = [len(space.valid)] if budget.trials is None else [len(space.valid), budget.trials]
     if budget.seconds is not None:
-        bought.append(int(budget.seconds * _trials_a_second(built)))
+        bought.append(int(min(len(space.valid), budget.seconds * _trials_a_second(built))))
     return {
         "name": built.resolved["name"],
         "problem": built.problem.identity,
@@ -203,7 +205,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
 
 def _trials_a_second(built: Built) -> float:
     """The pace of a short search that is thrown away."""
-    plan = replace(built.plan, budget=Budget(trials=PACE_TRIALS))
+    plan = replace(built.plan, budget=Budget(trials=PACE_TRIALS), stop=StopRules())
     began, store = time.perf_counter(), MemoryStore()
     Campaign(plan, store, until=lambda trial: trial.number == PACE_TRIALS - 1).run()
     return len(store.trials()) / (time.perf_counter() - began)

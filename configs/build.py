@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from kernelwright.configs.errors import nearest
 from kernelwright.configs.load import Campaign, resolved_config
 from kernelwright.env.spaces.knobs import KnobSpace
@@ -20,6 +22,8 @@ from kernelwright.env.types import (
     Request,
     Role,
     Stage,
+    Status,
+    Verdict,
 )
 from kernelwright.evaluators.target import Target
 from kernelwright.search.driver import Driver
@@ -224,11 +228,23 @@ def _baseline(campaign: Campaign, target: Target, space: KnobSpace) -> Baseline:
     if baseline.candidate.language is Language.KNOBS:
         against = (Reference(Role.BASELINE, baseline.candidate),)
         request = Request(baseline.candidate, Stage.SCREEN, against)
-        (verdict,) = _made(campaign, "target", lambda: target.evaluate([request]))
-        if not verdict.status.passed:
-            found = f"{baseline.candidate}: {verdict.status} ({verdict.evidence or verdict.code})"
+        verdict = _made(campaign, "target", lambda: _only_verdict(target, request))
+        found = f"{verdict.status} ({verdict.evidence or verdict.code})"
+        passed = verdict.status is Status.OK
+        # One sample may pass where the whole recording does not.
+        if passed and target.deterministic and np.isnan(target.true_ns([baseline.candidate])[0]):
+            passed, found = False, "it fails in other samples"
+        if not passed:
+            found = f"{baseline.candidate}: {found}"
             raise campaign.document.error(("baseline",), "a baseline that passes", found)
     return baseline
+
+
+def _only_verdict(target: Target, request: Request) -> Verdict:
+    verdicts = list(target.evaluate([request]))
+    if len(verdicts) != 1 or not isinstance(verdicts[0], Verdict):
+        raise TypeError(f"expected one verdict, found {verdicts!r:.80}")
+    return verdicts[0]
 
 
 def _chosen_baseline(campaign: Campaign, target: Target, space: KnobSpace) -> Baseline:

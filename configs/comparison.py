@@ -58,28 +58,33 @@ def compare_configs(
         raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
     space = built[0].space
     best_ns = best_true_ns(built[0].target, [space.candidate(i) for i in space.valid.tolist()])
-    rows, counts = [], []
+    rows, counts, least = [], [], []
     for j, config in enumerate(configs):
-        runs = []
+        runs, floors = [], []
         for i in range(seeds):
             seed = first[0].file.seed + j * seeds + i
             one = build(read_config(config, [*overrides, f"seed={seed}"]))
-            row = _run(one, best_ns, within)
-            runs.append(row["evaluations_to_target"])
+            row, trials = _run(one, best_ns, within)
+            reached = row["evaluations_to_target"]
+            runs.append(reached)
+            floors.append(trials + 1 if reached is None else reached)
             rows.append({"config": config, "seed": seed, **row})
         counts.append(runs)
-    return {"rows": rows, "summary": _summary(list(configs), counts, budget, within)}
+        least.append(floors)
+    return {"rows": rows, "summary": _summary(list(configs), counts, least, budget, within)}
 
 
-def _run(built: Built, best_ns: float, within: float) -> dict[str, Any]:
+def _run(built: Built, best_ns: float, within: float) -> tuple[dict[str, Any], int]:
+    """A row of the comparison, and how many trials the run had."""
     store = MemoryStore()
     Campaign(built.plan, store).run()
     trials = store.trials()
     best = best_trial(trials)
-    return {
+    row = {
         "evaluations_to_target": evaluations_to_target(trials, built.target, best_ns, within),
         "best": best_entry(best) if best else None,
     }
+    return row, len(trials)
 
 
 def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
@@ -92,7 +97,11 @@ def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
 
 
 def _summary(
-    configs: list[str], counts: list[list[int | None]], budget: int, within: float
+    configs: list[str],
+    counts: list[list[int | None]],
+    least: list[list[int]],
+    budget: int,
+    within: float,
 ) -> dict[str, Any]:
     names = [f"{c} ({i + 1})" if configs.count(c) > 1 else c for i, c in enumerate(configs)]
     campaigns = []
@@ -104,32 +113,36 @@ def _summary(
                 "runs": len(runs),
                 "solved": sum(c is not None for c in runs),
                 "median": _finite(median.value),
-                "low": _finite(median.low),
-                "high": _finite(median.high),
+                "low": _finite(median.low) if len(runs) >= MIN_RUNS else None,
+                "high": _finite(median.high) if len(runs) >= MIN_RUNS else None,
             }
         )
     pairs = [
-        _pair(left, right, counts[i], counts[j], budget)
+        _pair(left, right, counts[i], counts[j], (least[i], least[j]))
         for (i, left), (j, right) in itertools.combinations(enumerate(names), 2)
     ]
     return {"within": within, "budget": budget, "campaigns": campaigns, "pairs": pairs}
 
 
 def _pair(
-    left: str, right: str, mine: list[int | None], theirs: list[int | None], budget: int
+    left: str,
+    right: str,
+    mine: list[int | None],
+    theirs: list[int | None],
+    least: tuple[list[int], list[int]],
 ) -> dict[str, Any]:
     """What can be said of two campaigns; ``difference`` is null where nothing can."""
     unsolved = sum(c is None for c in mine + theirs)
-    solved = [median_interval(runs).value <= budget for runs in (mine, theirs)]
+    solved = [math.isfinite(median_interval(runs).value) for runs in (mine, theirs)]
     if len(mine) < MIN_RUNS or not any(solved):
         why = f"fewer than {MIN_RUNS} runs each" if any(solved) else "neither median run gets there"
         says = f"nothing can be said of {left} and {right}: {why}"
         none = dict.fromkeys(("ratio", "ci_low", "ci_high", "difference"))
         return {"left": left, "right": right, **none, "says": says}
-    ratio = median_ratio(mine, theirs, budget)
+    ratio = median_ratio(*least)
     interval = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
     if unsolved:
-        interval += f", with {unsolved} unsolved runs counted as {budget + 1}"
+        interval += f", with {unsolved} unsolved runs counted as one more than their trials"
     says = f"no difference between {left} and {right}: ratio of medians {interval}"
     if ratio.is_difference:
         more, less = (left, right) if ratio.value > 1 else (right, left)

@@ -78,7 +78,10 @@ def _rewards(given: Mapping[str, float] | None) -> RewardModel:
         if name not in known:
             expected = f"one of {', '.join(known)}"
             raise ConfigError("<rewards>", None, name, expected, repr(name), nearest(name, known))
-    return RewardModel(**(given or {}))
+    try:
+        return RewardModel(**(given or {}))
+    except (TypeError, ValueError) as error:
+        raise ConfigError("<rewards>", None, "rewards", "numbers", str(error)) from None
 
 
 def _build(problem: Mapping[str, Any], target: Mapping[str, Any], seed: int) -> Built:

@@ -5,7 +5,7 @@ absolute.
 from __future__ import annotations
 
 import copy
-import hashlib
+import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from kernelwright.configs.resolve import (
     file_options,
     is_plugin,
     options_model,
+    plugin_files,
     resolve,
 )
 from kernelwright.configs.schema import PLANNED_KEYS, PLANNED_VALUES, CampaignFile
@@ -126,9 +127,17 @@ def _refuse_planned(document: Document) -> None:
 
 
 def _validate(
-    document: Document, path: tuple[str, ...], model: type[pydantic.BaseModel], data: Any
+    document: Document,
+    path: tuple[str, ...],
+    model: type[pydantic.BaseModel],
+    data: Any,
+    *,
+    through_json: bool = False,
 ) -> pydantic.BaseModel:
+    """The checked data; ``through_json`` lets a list be a tuple and a word an enum's member."""
     try:
+        if through_json:
+            return model.model_validate_json(json.dumps(data))
         return model.model_validate(data)
     except pydantic.ValidationError as error:
         faults = error.errors(include_url=False)
@@ -241,27 +250,30 @@ def _choose(
     if is_plugin(name) and ".py:" in name:
         path, _, attribute = name.rpartition(":")
         path = str((folder / path).resolve())
-        name, files[path] = f"{path}:{attribute}", _sha256(Path(path))
+        name = f"{path}:{attribute}"
+        files |= plugin_files(path)
     try:
         endings = file_options(factory)
         model = options_model(factory, GIVEN[key])
-    except (TypeError, ValueError, NameError, AttributeError) as error:
+    except Exception as error:
+        # Whatever a stranger's annotations make pydantic or typing stumble over.
         found = f"{name!r} ({type(error).__name__}: {error})"
         raise document.error((key, "name"), "a signature that can be read", found) from error
     for option, known in endings.items():
         value = plain.get(option)
         if isinstance(value, str) and value.endswith(known) and _is_file(folder / value):
             plain[option] = str((folder / value).resolve())
-    checked = _validate(document, (key,), model, plain)
+    checked = _validate(document, (key,), model, plain, through_json=True)
     options = {
         field: getattr(checked, field)
         for field in (*type(checked).model_fields, *(checked.model_extra or {}))
     }
-    return Chosen(name, factory, options, {"name": name, **checked.model_dump(mode="json")})
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        dumped = checked.model_dump(mode="json")
+    except ValueError as error:
+        found = f"{name!r} ({error})"
+        raise document.error((key, "name"), "options that JSON can hold", found) from None
+    return Chosen(name, factory, options, {"name": name, **dumped})
 
 
 def _is_file(path: Path) -> bool:

@@ -14,6 +14,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
+import types
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -83,37 +84,82 @@ def _attribute(target: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+# What each plug-in file stands on: itself and what it imported from its own folder, with hashes.
+_PLUGINS: dict[str, tuple[types.ModuleType, dict[str, str]]] = {}
+
+
+def plugin_files(path: str) -> dict[str, str]:
+    """SHA-256 of a loaded plug-in's file and of the neighbours that it imported."""
+    return dict(_PLUGINS[path][1])
+
+
 def _from_file(path: Path, attribute: str) -> Any:
     try:
         path = path.resolve()
-        content = path.read_bytes()
+        path.read_bytes()
     except (OSError, ValueError) as error:
         raise UnknownNameError("a Python file", f"{str(path)!r:.200} ({error})") from None
-    # The content is part of the module's name, so an edited file is loaded again.
-    digest = hashlib.sha256(str(path).encode() + b"\0" + content).hexdigest()
-    name = f"kernelwright_plugin_{path.stem}_{digest[:16]}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        # As for a script: a plug-in may import what lies beside it.
-        sys.path.insert(0, str(path.parent))
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            del sys.modules[name]
-            raise UnknownNameError("a Python file that imports", _raised(path, error)) from error
-        finally:
-            sys.path.remove(str(path.parent))
+    known = _PLUGINS.get(str(path))
+    if known is None or any(_sha256(file) != digest for file, digest in known[1].items()):
+        known = _PLUGINS[str(path)] = _load(path)
+    module = known[0]
     try:
-        return getattr(sys.modules[name], attribute)
+        return getattr(module, attribute)
     except AttributeError:
-        public = ", ".join(sorted(n for n in vars(sys.modules[name]) if not n.startswith("_")))
+        public = ", ".join(sorted(n for n in vars(module) if not n.startswith("_")))
         raise UnknownNameError(
             f"a name in {path.name} (it has {public})", repr(attribute)
         ) from None
+
+
+def _load(path: Path) -> tuple[types.ModuleType, dict[str, str]]:
+    """Execute a plug-in's file. As for a script, it may import what lies beside it, at its top.
+
+    Neighbours are taken out of ``sys.modules`` again: another plug-in's neighbour may have the same
+    name.
+    """
+    name = f"kernelwright_plugin_{path.stem}_{_sha256(str(path))[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = set(sys.modules)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    importlib.invalidate_caches()
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UnknownNameError("a Python file that imports", _raised(path, error)) from error
+    finally:
+        sys.path.remove(str(path.parent))
+        neighbours = _neighbours(path, set(sys.modules) - before - {name})
+        for neighbour in neighbours:
+            del sys.modules[neighbour]
+    files = [str(path), *sorted(neighbours.values())]
+    return module, {file: _sha256(file) for file in files}
+
+
+def _neighbours(path: Path, names: set[str]) -> dict[str, str]:
+    """Which of these modules lie below a plug-in's folder, with their files."""
+    found = {}
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if (
+            file
+            and Path(file).resolve().is_relative_to(path.parent)
+            and "site-packages" not in file
+        ):
+            found[name] = str(Path(file).resolve())
+    return found
+
+
+def _sha256(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _raised(path: Path, error: BaseException) -> str:

@@ -168,7 +168,7 @@ class _Builder:
             problem = "a node inside itself"
         elif self._count > MAX_NODES:
             problem = "aliases that multiply without end"
-        elif isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+        elif isinstance(node, yaml.CollectionNode) != (node.tag in _COLLECTIONS):
             problem = f"the tag {node.tag!r}"
         if problem:
             where = ".".join(path)

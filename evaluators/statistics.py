@@ -2,9 +2,9 @@
 
 Pairs: the unit is the process pair (its median log ratio); the interval is Student's t over process
 pairs, with Welch and Satterthwaite's degrees of freedom when several workloads are averaged.
-Unpaired samples: the expanded percentile bootstrap
-of the ratio of medians, its draws seeded by the samples
-themselves, so that an interval is a function of the stored measurement and nothing else.
+Unpaired samples: the expanded percentile
+bootstrap of the ratio of medians, never narrower than Welch's t; its draws are seeded by the
+samples, so that an interval is a function of the stored measurement and nothing else.
 """
 
 from __future__ import annotations
@@ -83,19 +83,15 @@ def _cap(verdict: Verdict, chosen: tuple[Measurement, ...]) -> float:
 
 def _paired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
     count = len(chosen)
-    means, parts = [], []
+    means: list[float] = []
+    parts: list[tuple[float, int]] = []
     for m in chosen:
         logs = process_log_ratios(m)
         if len(logs) < 2:
             return -math.inf, math.inf
         means.append(statistics.fmean(logs))
         parts.append((statistics.variance(logs) / len(logs) / count**2, len(logs) - 1))
-    centre, variance = statistics.fmean(means), sum(v for v, _ in parts)
-    if variance == 0:
-        return centre, centre
-    freedom = variance**2 / sum(v**2 / df for v, df in parts)
-    half = t_quantile(0.5 + CONFIDENCE / 2, freedom) * math.sqrt(variance)
-    return centre - half, centre + half
+    return _t_limits(statistics.fmean(means), parts)
 
 
 def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
@@ -103,9 +99,9 @@ def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
     for m in chosen:
         assert isinstance(m.samples, Unpaired)
         counts = (len(m.samples.candidate_ns), len(m.samples.reference_ns))
-        # Fewer samples cannot speak at this level: even two groups without any overlap come about
-        # by chance with probability 2 / C(n + m, n).
-        if 2 / math.comb(sum(counts), counts[0]) > 1 - CONFIDENCE:
+        # Fewer samples cannot speak at this level: of two the spread is unknown, and two groups
+        # without any overlap come about by chance with probability 2 / C(n + m, n).
+        if min(counts) < 3 or 2 / math.comb(sum(counts), counts[0]) > 1 - CONFIDENCE:
             return -math.inf, math.inf
         least = min(least, *counts)
         seed = hashlib.blake2b(repr((m.workload, m.samples)).encode(), digest_size=8).digest()
@@ -114,7 +110,33 @@ def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
         draws += np.log(_medians(reference, rng) / _medians(np.array(m.samples.candidate_ns), rng))
     tail = _expanded_tail(int(least))
     low, high = np.quantile(draws / len(chosen), (tail, 1 - tail))
-    return float(low), float(high)
+    # A bootstrap of medians knows only the values it has: with few samples of unequal spread it is
+    # too narrow. So its limits are never inside Welch's.
+    welch_low, welch_high = _welch_limits(chosen)
+    return min(float(low), welch_low), max(float(high), welch_high)
+
+
+def _welch_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
+    """Welch's t interval of the mean difference of log times, averaged over workloads."""
+    centre, parts = 0.0, []
+    for m in chosen:
+        assert isinstance(m.samples, Unpaired)
+        for sign, times in ((1, m.samples.reference_ns), (-1, m.samples.candidate_ns)):
+            logs = [math.log(t) for t in times]
+            centre += sign * statistics.fmean(logs) / len(chosen)
+            variance = statistics.variance(logs) / len(logs) / len(chosen) ** 2
+            parts.append((variance, len(logs) - 1))
+    return _t_limits(centre, parts)
+
+
+def _t_limits(centre: float, parts: list[tuple[float, int]]) -> tuple[float, float]:
+    """Student's interval from variances of means with their degrees of freedom (Satterthwaite)."""
+    variance = sum(v for v, _ in parts)
+    if variance == 0:
+        return centre, centre
+    freedom = variance**2 / sum(v**2 / df for v, df in parts)
+    half = t_quantile(0.5 + CONFIDENCE / 2, freedom) * math.sqrt(variance)
+    return centre - half, centre + half
 
 
 def _expanded_tail(count: int) -> float:

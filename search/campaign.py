@@ -141,9 +141,8 @@ class Campaign:
                 f"the store holds {len(self._stored)} trials, "
                 f"the driver stopped after {self._count}"
             )
-        self._record(
-            events=[event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)]
-        )
+        stopped = event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)
+        self._record(events=[stopped], extend=True)
         self._search_s = self._clock() - self._started
         self._confirm()
         self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
@@ -153,18 +152,19 @@ class Campaign:
 
     def _search(self) -> tuple[Stop, int]:
         plan, ask, barren = self.plan, 0, 0
-        driver = plan.make_driver()
+        with _blame("making it"):
+            driver = plan.make_driver()
         if plan.baseline.is_trial:
             self._screen(driver, ask, [Proposal(plan.baseline.candidate, "baseline")], [])
         while True:
-            self._extend()
             stop = self._why_stop(ask)
             if stop is not None:
                 return stop, ask
             ask += 1
             proposals = self._ask(driver, ask)
             if not proposals:
-                return Stop("driver", driver.stopped or "the driver proposed nothing"), ask
+                with _blame(f"stopped after ask {ask}"):
+                    return Stop("driver", str(driver.stopped or "the driver proposed nothing")), ask
             fresh, events = self._admit(ask, proposals)
             self._screen(driver, ask, fresh, events)
             barren = 0 if fresh else barren + 1
@@ -184,13 +184,6 @@ class Campaign:
                 f"ask {ask}: expected at most {batch} proposals, found {len(proposals)}"
             )
         return proposals
-
-    def _extend(self) -> None:
-        """Record a larger budget, but not before everything stored has been replayed."""
-        if self._extension is not None and self._count >= len(self._stored):
-            extended = event("extended", 0, self._epoch - 1, budget=dict(self._extension.budget))
-            self.store.record(events=[extended], sitting=self._sitting(), meta=self._extension.meta)
-            self._extension = None
 
     def _admit(self, ask: int, proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Event]]:
         """The proposals to judge, and events for those that are invalid or known."""
@@ -232,16 +225,20 @@ class Campaign:
             replace(t, verdicts=tuple(p for p in t.verdicts if p[0] is not Stage.CONFIRM))
             for t in known
         ]
-        missing = proposals[len(known) :]
-        groups = [missing] if self.plan.evaluator.deterministic else [[p] for p in missing]
-        for group in groups:
+        missing = [] if self._stopped_by_time(ask) else proposals[len(known) :]
+        # What is stored has been replayed; from here on there is something new to record.
+        extend = first + len(known) >= len(self._stored)
+        one_by_one = not self.plan.evaluator.deterministic
+        for group in [[p] for p in missing] if one_by_one else [missing]:
+            if one_by_one and told and self._is_late():
+                break
             trials = self._judge(ask, first + len(told), group) if group else []
             told += trials
             if trials or events:
-                self._record(trials=trials, events=events)
+                self._record(trials=trials, events=events, extend=extend)
             events = []
         if events:
-            self._record(events=events)
+            self._record(events=events, extend=extend)
         for trial in told:
             self._learn(trial)
         if told:
@@ -281,21 +278,19 @@ class Campaign:
         """The judge's verdicts, if they answer the requests.
 
         Raises:
-            JudgeError: if it raises, answers too few or too many, claims in a screen, or passes a
-                finalist without a claim.
+            JudgeError: if it raises, or answers something else than was asked.
         """
         try:
             verdicts = list(self.plan.evaluator.evaluate(requests))
-        except Exception as error:
-            raise JudgeError(
-                f"trial {requests[0].trial}: {type(error).__name__}: {error}"
-            ) from error
+        except (Exception, SystemExit) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise JudgeError(f"trial {requests[0].trial}: {what}") from error
         if len(verdicts) != len(requests):
             raise JudgeError(f"expected {len(requests)} verdicts, found {len(verdicts)}")
         for request, verdict in zip(requests, verdicts, strict=True):
-            status = verdict.status
-            if status.passed and status.is_claim != (request.stage is Stage.CONFIRM):
-                raise JudgeError(f"trial {request.trial}: {status} is no answer to {request.stage}")
+            wrong = _no_answer(request, verdict)
+            if wrong:
+                raise JudgeError(f"trial {request.trial}: {wrong}")
         return verdicts
 
     def _learn(self, trial: Trial) -> None:
@@ -326,22 +321,35 @@ class Campaign:
                 return Stop("plateau", f"{since} trials without a better one")
         return self._out_of_time(ask)
 
-    def _out_of_time(self, ask: int) -> Stop | None:
-        limit = self.plan.budget.seconds
-        for past in self._events:
-            # A stop by time is final: it is read back, not decided again.
-            if (
-                past.kind == "stopped"
-                and past.slot == self._epoch
+    def _stopped_by_time(self, ask: int) -> Event | None:
+        """The recorded stop by time at this ask: final, so it is read back, not decided again."""
+        return next(
+            (
+                past
+                for past in self._events
+                if past.kind == "stopped"
+                and (past.slot, past.ask) == (self._epoch, ask)
                 and past.data["rule"] == "seconds"
-            ):
-                return Stop("seconds", past.data["reason"]) if past.ask == ask else None
-        if limit is None or self._count < len(self._stored):
+            ),
+            None,
+        )
+
+    def _spent_s(self) -> float:
+        return self._earlier.search_s + self._earlier.confirm_s + self._clock() - self._started
+
+    def _is_late(self) -> bool:
+        """Whether what is left is no more than the confirmation needs."""
+        limit = self.plan.budget.seconds
+        return limit is not None and limit - self._spent_s() <= self._confirmation_s()
+
+    def _out_of_time(self, ask: int) -> Stop | None:
+        past = self._stopped_by_time(ask)
+        if past is not None:
+            return Stop("seconds", past.data["reason"])
+        limit = self.plan.budget.seconds
+        if limit is None or self._count < len(self._stored) or not self._is_late():
             return None
-        spent = self._earlier.search_s + self._earlier.confirm_s + self._clock() - self._started
-        left, needed = limit - spent, self._confirmation_s()
-        if left > needed:
-            return None
+        spent, needed = self._spent_s(), self._confirmation_s()
         return Stop(
             "seconds", f"{spent:.1f} s of {limit:g} s are spent, confirming takes {needed:.1f} s"
         )
@@ -392,8 +400,19 @@ class Campaign:
         trials: Sequence[Trial] = (),
         verdicts: Sequence[tuple[int, Stage, Verdict]] = (),
         events: Sequence[Event] = (),
+        *,
+        extend: bool = False,
     ) -> None:
-        self.store.record(trials, verdicts, events, self._sitting())
+        """Record in one transaction; ``extend`` puts a pending larger budget into it.
+
+        So nothing beyond the old budget is ever stored without the new one.
+        """
+        meta: Mapping[str, str] = {}
+        if extend and self._extension is not None:
+            budget, meta = dict(self._extension.budget), self._extension.meta
+            events = [event("extended", 0, self._epoch - 1, budget=budget), *events]
+            self._extension = None
+        self.store.record(trials, verdicts, events, self._sitting(), meta)
 
     def _sitting(self) -> Sitting:
         elapsed = self._clock() - self._started
@@ -410,12 +429,24 @@ class Campaign:
             )
 
 
+def _no_answer(request: Request, verdict: object) -> str | None:
+    """Why a verdict does not answer a request, None if it does."""
+    if not isinstance(verdict, Verdict):
+        return f"expected a verdict, found {type(verdict).__name__}"
+    status = verdict.status
+    if status.passed and status.is_claim != (request.stage is Stage.CONFIRM):
+        return f"{status} is no answer to {request.stage}"
+    if status.passed and log2_speedup(verdict) is None:
+        return f"{status} without a measurement against the baseline"
+    return None
+
+
 @contextmanager
 def _blame(where: str) -> Iterator[None]:
     """Say that it was the driver that raised, and where."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DriverError(f"{where}: {type(error).__name__}: {error}") from error
 
 

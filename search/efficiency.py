@@ -86,14 +86,14 @@ class Ratio:
         return not self.low <= 1 <= self.high
 
 
-def median_ratio(left: Sequence[int | None], right: Sequence[int | None], budget: int) -> Ratio:
-    """Median of ``left`` over median of ``right``; a run that did not reach the target counts as
-    ``budget`` + 1.
+def median_ratio(left: Sequence[float], right: Sequence[float]) -> Ratio:
+    """Median of ``left`` over median of ``right``.
 
-    That is the least it could have needed, so a difference that shows is there.
+    A run that did not reach the target is to be counted as one more than its trials: the least it
+    could have needed, so a difference that shows is there.
     """
-    a, b = ([budget + 1.0 if c is None else float(c) for c in side] for side in (left, right))
-    ratios = _bootstrap(np.array(a), "left") / _bootstrap(np.array(b), "right")
+    a, b = np.array(left, dtype=float), np.array(right, dtype=float)
+    ratios = _bootstrap(a, "left") / _bootstrap(b, "right")
     low, high = np.quantile(ratios, (0.025, 0.975))
     return Ratio(float(np.median(a) / np.median(b)), float(low), float(high))
 

@@ -298,6 +298,8 @@ BAD_DRIVERS = {
     " def ask(self, n): return [1, 2]\n def tell(self, t): pass\n",
     "many.py": "from kernelwright.search.drivers.random import Random\n"
     "class D(Random):\n def ask(self, n): return super().ask(10 * n)\n",
+    "leaves.py": "from kernelwright.search.drivers.random import Random\n"
+    "class D(Random):\n def ask(self, n): raise SystemExit(0)\n",
     "tells.py": "from kernelwright.search.drivers.random import Random\n"
     "class D(Random):\n def tell(self, trials): raise KeyError('boom')\n",
 }
@@ -443,3 +445,43 @@ def test_list_is_one_line_a_row_when_piped(tmp_path):
     assert all(line == line.rstrip() for line in lines)
     assert "H200" in kernelwright("list", "landscapes", cwd=tmp_path).stdout
     assert "h100-lecture" in kernelwright("list", "devices", cwd=tmp_path).stdout
+
+
+def test_a_plug_in_that_prints_does_not_spoil_the_json(tmp_path):
+    text = "from kernelwright.search.drivers.random import Random\nprint('loud')\n"
+    text += "class D(Random):\n def ask(self, n):\n  print('louder')\n  return super().ask(n)\n"
+    (tmp_path / "loud.py").write_text(text)
+    result = kernelwright(
+        "run", campaign(tmp_path, driver={"name": "loud.py:D"}), "--json", cwd=tmp_path
+    )
+    assert json.loads(result.stdout)["trials"] == 8
+    assert "louder" in result.stderr
+
+
+TARGETS = {
+    "none": "return [None for _ in requests]",
+    "two": "return super().evaluate(requests) * 2",
+    "exits": "raise SystemExit(0)",
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_that_misbehaves_is_refused(tmp_path, name):
+    text = "from kernelwright.evaluators.gpu_model import GpuModel\n"
+    text += f"class T(GpuModel):\n def evaluate(self, requests): {TARGETS[name]}\n"
+    (tmp_path / "t.py").write_text(text)
+    result = kernelwright(
+        "run", campaign(tmp_path, target={"name": "t.py:T"}), "--json", cwd=tmp_path
+    )
+    assert result.returncode == 2
+    assert json.loads(result.stdout)["error"]["path"] == "target"
+
+
+def test_absurd_numbers_are_answered(tmp_path):
+    config = campaign(tmp_path, budget={"seconds": 1e308})
+    assert (
+        json.loads(kernelwright("check", config, "--json", cwd=tmp_path).stdout)["candidates"]
+        == 3744
+    )
+    for override in ("stop=!!map nonsense", "hashes=!!map x"):
+        assert kernelwright("check", config, "--set", override, cwd=tmp_path).returncode == 2

@@ -10,6 +10,7 @@ says why it is illegal. An episode is truncated after ``budget`` steps and never
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         rewards: RewardModel | None = None,
         provenance: Provenance | None = None,
     ) -> None:
-        if not 1 <= budget <= MAX_BUDGET:
+        if not 1 <= operator.index(budget) <= MAX_BUDGET:
             raise ValueError(f"budget: expected 1 to {MAX_BUDGET}, found {budget}")
         start_is_random({}, start)
         self.budget = int(budget)

@@ -8,6 +8,7 @@ there, such a reset has no options: it starts where the environment's ``start`` 
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import gymnasium
@@ -50,7 +51,7 @@ class VectorKernelEnv(VectorEnv[Observation, Actions, NDArray[Any]]):
         start: str = "baseline",
         rewards: RewardModel | None = None,
     ) -> None:
-        if num_envs < 1 or not 1 <= budget <= MAX_BUDGET:
+        if num_envs < 1 or not 1 <= operator.index(budget) <= MAX_BUDGET:
             raise ValueError(f"expected num_envs and budget >= 1, found {num_envs} and {budget}")
         start_is_random({}, start)
         self.num_envs, self.budget, self._start = num_envs, int(budget), start
@@ -73,7 +74,10 @@ class VectorKernelEnv(VectorEnv[Observation, Actions, NDArray[Any]]):
         """Start all episodes; environment i is seeded with ``seed + i``, as Gymnasium's own vector
         environments do.
         """
+        options = dict(options or {})
+        mask = options.pop("reset_mask", None)
         at_random = start_is_random(options, self._start)
+        which = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
         seeds: list[int | None]
         if seed is None or isinstance(seed, int):
             seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
@@ -88,7 +92,7 @@ class VectorKernelEnv(VectorEnv[Observation, Actions, NDArray[Any]]):
                 self._rngs[i] = gymnasium.utils.seeding.np_random(given)[0]
         # A seeded episode draws its start from the seed itself, later ones from the stream, like
         # `KernelEnv`.
-        self._restart(np.arange(self.num_envs), seeds, at_random=at_random)
+        self._restart(which, seeds, at_random=at_random)
         return self._observation(), self._info(np.zeros(self.num_envs, dtype=bool), None)
 
     def _restart(

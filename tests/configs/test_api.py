@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import sys
 
 import pytest
 import yaml
@@ -311,3 +312,118 @@ def test_the_time_of_a_confirmation_is_measured_not_guessed(tmp_path):
     campaign = SMALL | {"judge": {"confirm": confirm}, "budget": {"trials": 200, "seconds": 60.0}}
     summary = api.run(campaign, tmp_path / "r")
     assert (summary["trials"], summary["stop"]["rule"]) == (200, "trials")
+
+
+def neighbours(folder, kind):
+    folder.mkdir()
+    (folder / "helper.py").write_text(
+        f"from kernelwright.search.drivers.{kind.lower()} import {kind}\nBase = {kind}\n"
+    )
+    (folder / "d.py").write_text("import helper\n\n\nclass D(helper.Base):\n    pass\n")
+    config = folder / "c.yaml"
+    config.write_text(yaml.safe_dump(SMALL | {"driver": {"name": "d.py:D"}}))
+    return config
+
+
+def test_neighbours_of_the_same_name_are_not_mixed_up(tmp_path):
+    drivers = [
+        api.plan_of(neighbours(tmp_path / kind, kind)).plan.make_driver()
+        for kind in ("Grid", "Random")
+    ]
+    assert [type(d).__mro__[1].__name__ for d in drivers] == ["Grid", "Random"]
+    assert "helper" not in sys.modules
+
+
+def test_an_edited_neighbour_makes_another_campaign(tmp_path):
+    config = neighbours(tmp_path / "a", "Grid")
+    assert str(tmp_path / "a" / "helper.py") in api.plan_of(config).resolved["hashes"]
+    api.run(config, tmp_path / "r")
+    (tmp_path / "a" / "helper.py").write_text(
+        "from kernelwright.search.drivers.random import Random as Base\n"
+    )
+    with pytest.raises(ConfigError, match=r"hashes\..*helper"):
+        api.run(config, tmp_path / "r")
+
+
+TYPED = '''
+import enum
+from kernelwright.search.drivers.random import Random
+
+
+class Mood(enum.Enum):
+    CALM = "calm"
+    WILD = "wild"
+
+
+class Typed(Random):
+    """Random search with options that YAML has no words for."""
+
+    def __init__(self, space, *, seed, batch, w: tuple[float, float] = (1.0, 2.0),
+                 mood: Mood = Mood.CALM, missing: float = float("nan")):
+        assert isinstance(w, tuple)
+        super().__init__(space, seed=seed, batch=batch)
+'''
+
+
+def test_options_of_richer_types_can_be_given_and_run_again(tmp_path):
+    (tmp_path / "t.py").write_text(TYPED)
+    config = tmp_path / "c.yaml"
+    config.write_text(yaml.safe_dump(SMALL | {"driver": {"name": "t.py:Typed", "mood": "wild"}}))
+    first = api.run(config, tmp_path / "r")
+    assert api.run(config, tmp_path / "r") == first
+    assert api.run(tmp_path / "r" / "config.yaml", tmp_path / "r") == first
+    with pytest.raises(ConfigError, match=r"driver\.mood"):
+        api.plan_of(config, ["driver.mood=sad"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "class Odd: pass\ndef D(space, *, seed, batch, x: Odd = None): pass\n",
+        "def D(space, *, seed, batch, x: '1 +' = None): pass\n",
+        "def D(space, *, seed, batch, x=object()): pass\n",
+    ],
+)
+def test_options_that_cannot_be_written_down_are_refused(tmp_path, body):
+    (tmp_path / "t.py").write_text(body)
+    config = tmp_path / "c.yaml"
+    config.write_text(yaml.safe_dump(SMALL | {"driver": {"name": "t.py:D"}}))
+    with pytest.raises(ConfigError, match=r"driver\.name"):
+        api.plan_of(config)
+
+
+def test_a_baseline_must_pass_in_all_its_samples(tmp_path):
+    knobs = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3}
+    rows = [{"m": 4096, "n": 4096, "k": 4096, "gpu": "H200"}]
+    rows += [
+        knobs | {"group_m": 8, "us": [300, 300, 300, 50, 300]},
+        knobs | {"group_m": 1, "us": [300]},
+    ]
+    (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    target = {"name": "recorded", "landscape": str(tmp_path / "l.jsonl")}
+    for seed in range(5):
+        with pytest.raises(ConfigError, match="a baseline that passes"):
+            api.plan_of(SMALL | {"target": target, "seed": seed})
+
+
+def test_fresh_in_the_folder_itself(tmp_path, monkeypatch):
+    api.run(SMALL, tmp_path / "r")
+    monkeypatch.chdir(tmp_path / "r")
+    assert api.run(SMALL, ".", fresh=True)["out"] == str(tmp_path / "r-2")
+
+
+def test_a_comparison_counts_what_a_stopped_run_had(tmp_path):
+    from kernelwright.configs.comparison import compare_configs
+
+    paths = []
+    for name in ("random", "grid"):
+        path = tmp_path / f"{name}.yaml"
+        change = {"driver": {"name": name}, "budget": {"trials": 500}, "stop": {"plateau": 5}}
+        path.write_text(yaml.safe_dump(SMALL | change))
+        paths.append(str(path))
+    (pair,) = compare_configs([*paths], seeds=6)["summary"]["pairs"]
+    assert "nothing can be said" in pair["says"]
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump(SMALL | {"budget": {"trials": 500}}))
+    with pytest.raises(ConfigError, match="stop"):
+        compare_configs([paths[0], str(other)], seeds=6)

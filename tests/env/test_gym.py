@@ -393,6 +393,25 @@ def test_batched_equals_one_by_one(target):
         left, right = one.step(actions), many.step(actions)
 
 
+def test_part_of_a_batch_can_be_reset():
+    many = gymnasium.make_vec(
+        KNOBS_ID, num_envs=4, vectorization_mode="vector_entry_point", budget=9
+    )
+    many.reset(seed=0)
+    many.step(np.array([0, 1, 2, 3]))
+    mask = np.array([True, False, True, False])
+    observation, _ = many.reset(options={"reset_mask": mask})
+    assert observation["remaining"].tolist() == [9, 8, 9, 8]
+
+
+def test_a_budget_is_a_whole_number():
+    for make_it in (gymnasium.make, gymnasium.make_vec):
+        with pytest.raises(TypeError):
+            make_it(KNOBS_ID, budget=2.5)
+        with pytest.raises(ConfigError):
+            make_it(KNOBS_ID, rewards={"scale": "x"})
+
+
 def test_a_batch_seeds_like_its_parts():
     env = gymnasium.make_vec(KNOBS_ID, num_envs=3, vectorization_mode="vector_entry_point")
     start = {"options": {"start": "random"}}

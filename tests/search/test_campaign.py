@@ -24,6 +24,8 @@ from kernelwright.env.types import (
 from kernelwright.search.campaign import (
     BARREN_ASKS,
     Campaign,
+    DriverError,
+    Extension,
     JudgeError,
     ReplayError,
     roofline_share,
@@ -388,3 +390,99 @@ def test_executors_keep_order_and_raise():
 def test_candidates_of_a_space_are_shared():
     assert isinstance(SPACE.candidate(3), Candidate)
     assert SPACE.candidate(3) is SPACE.candidate(3)
+
+
+class Spy(MemoryStore):
+    """Keeps every call of record."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def record(self, trials=(), verdicts=(), events=(), sitting=None, meta=None):
+        self.calls.append(([t.number for t in trials], [e.kind for e in events], dict(meta or {})))
+        super().record(trials, verdicts, events, sitting, meta)
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_nothing_beyond_the_old_budget_is_stored_without_the_new_one(repeats):
+    asks = [[c(1), c(2), c(3), c(1) if repeats else c(4)], [c(5), c(6)]]
+    store = Spy()
+    run(plan(lambda: Script(asks), budget=Budget(trials=3)), store)
+    store.calls.clear()
+    extension = Extension({"trials": 6}, {"config": "new"})
+    run(plan(lambda: Script(asks), budget=Budget(trials=6)), store, extension=extension)
+    numbers, kinds, meta = store.calls[0]
+    assert kinds[0] == "extended"
+    assert meta == {"config": "new"}
+    assert numbers == ([] if repeats else [3])
+    assert sum(kind == "extended" for _, kinds, _ in store.calls for kind in kinds) == 1
+
+
+def test_a_measuring_judge_is_stopped_by_time_inside_a_batch_and_resumes_there():
+    class Measures(ToyJudge):
+        deterministic = False
+
+    def timed():
+        return plan(
+            judge=Measures(),
+            batch=40,
+            make_driver=lambda: Random(SPACE, seed=0, batch=40),
+            budget=Budget(seconds=30.0),
+            confirm=ConfirmPlan(finalists=1, process_pairs=1, pairs=1),
+        )
+
+    store = MemoryStore()
+    stop, _ = run(timed(), store, clock=Clock(1.0))
+    count = len(store.trials())
+    assert stop.rule == "seconds"
+    assert count < 30
+    again, _ = run(timed(), store, clock=Clock(0.0))
+    assert again == stop
+    assert len(store.trials()) == count
+
+
+class Leaves(ToyJudge):
+    def evaluate(self, requests):
+        raise SystemExit(0)
+
+
+class Nothing(ToyJudge):
+    def evaluate(self, requests):
+        return [None for _ in requests]
+
+
+class Elsewhere(ToyJudge):
+    """Measures against something else than the baseline."""
+
+    def judge(self, request):
+        verdict = super().judge(request)
+        other = tuple(replace(m, role="library") for m in verdict.measurements)
+        return replace(verdict, measurements=other)
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        (Leaves(), "SystemExit"),
+        (Nothing(), "expected a verdict, found NoneType"),
+        (Elsewhere(), "ok without a measurement against the baseline"),
+    ],
+)
+def test_whatever_a_judge_does_is_told(judge, message):
+    with pytest.raises(JudgeError, match=message):
+        run(plan(lambda: Script([[c(1)]]), judge))
+
+
+def test_a_driver_that_leaves_is_blamed():
+    class Leaver(Script):
+        def ask(self, n):
+            raise SystemExit(0)
+
+    def fails():
+        raise ValueError("boom")
+
+    with pytest.raises(DriverError, match="ask 1: SystemExit"):
+        run(plan(lambda: Leaver([])))
+    with pytest.raises(DriverError, match="making it: ValueError: boom"):
+        run(plan(fails))
