@@ -1,7 +1,8 @@
-"""The tensor front end: what is computed, in TVM's words (``placeholder``, ``compute``, ``reduce_axis``; Chen et al., OSDI 2018).
+"""The tensor front end: what is computed, in TVM's words (``placeholder``, ``compute``,
+``reduce_axis``; Chen et al., OSDI 2018).
 
-A stage is a pure function of its indices over other stages and inputs; `lower` turns stages into LoopIR, one nest after the other, and
-directives then say how they run.
+A stage is a pure function of its indices over other stages and inputs; `lower` turns stages into
+LoopIR, one nest after the other, and directives then say how they run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scalar expressions with operators: a LoopIR expression and its dtype.
 
-Two operands have one dtype; a Python number beside an expression takes that expression's dtype, if it can hold it. Nothing else is converted:
-`cast` says what is meant.
+Two operands have one dtype; a Python number beside an expression takes that expression's dtype, if
+it can hold it. Nothing else is converted: `cast` says what is meant.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ class Value:
         return _logic("or", self, other)
 
     def __bool__(self) -> bool:
-        raise TensorError("expected select(condition, a, b), found an expression used as a truth value")
+        raise TensorError(
+            "expected select(condition, a, b), found an expression used as a truth value"
+        )
 
 
 def constant(value: float, dtype: str) -> Value:
@@ -156,7 +158,7 @@ def _float_function(op: str, operand: Value) -> Value:
 
 
 def exp(x: Value) -> Value:
-    """e to the power of x."""
+    """E to the power of x."""
     return _float_function("exp", x)
 
 
