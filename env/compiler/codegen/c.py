@@ -205,9 +205,13 @@ class _Emitter:
                 for copy in self._copies(var, extent, body):
                     self.statement(copy)
             case For(var, extent, body, kind):
-                if kind is LoopKind.PARALLEL:
-                    self.line("#pragma omp parallel for schedule(static)")
-                self._loop(var, extent, lambda: self.statement(body))
+                pragma = "#pragma omp parallel for schedule(static)"
+                self._loop(
+                    var,
+                    extent,
+                    lambda: self.statement(body),
+                    pragma if kind is LoopKind.PARALLEL else None,
+                )
             case If(condition, then):
                 self.line(f"if ({self.scalar(condition, _LOOSE)}) {{")
                 with self.indented():
@@ -227,11 +231,26 @@ class _Emitter:
         if self._written > MAX_UNROLLED:
             raise CodegenError(f"expected at most {MAX_UNROLLED} statements after unrolling")
 
-    def _loop(self, var: str, extent: Expr, body: Callable[[], None]) -> None:
-        self.line(f"for (int64_t {var} = 0; {var} < {self.scalar(extent, 11)}; {var}++) {{")
+    def _loop(
+        self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
+    ) -> None:
+        limit = self.scalar(extent, 11)
+        loaded = any(isinstance(node, Load) for node in walk(extent))
+        if loaded:
+            # The body may write what the extent was read from.
+            self.line("{")
+            self._level += 1
+            self.line(f"const int64_t {names.extent(var)} = {self.scalar(extent, _LOOSE)};")
+            limit = names.extent(var)
+        if pragma is not None:
+            self.line(pragma)
+        self.line(f"for (int64_t {var} = 0; {var} < {limit}; {var}++) {{")
         with self.indented():
             body()
         self.line("}")
+        if loaded:
+            self._level -= 1
+            self.line("}")
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)

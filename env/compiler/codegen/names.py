@@ -38,3 +38,8 @@ def minimum(dtype: str) -> str:
 def maximum(dtype: str) -> str:
     """The helper for the greater of two."""
     return f"kw_max_{dtype}"
+
+
+def extent(var: str) -> str:
+    """The extent of a loop where it is loaded: read once, before the loop."""
+    return f"kw_{var}_extent"

@@ -32,6 +32,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
+    walk,
 )
 
 _FLOATS = ("float32", "float64")
@@ -92,7 +93,10 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
     if tensor.name in known or not tensor.name.isidentifier():
         raise VerifyError(scope.where, "a new name", f"tensor {tensor.name!r}")
     for extent in tensor.shape:
-        _whole(extent, scope.under(f"shape of {tensor.name}"))
+        here = scope.under(f"shape of {tensor.name}")
+        _whole(extent, here)
+        if any(isinstance(node, Load) for node in walk(extent)):
+            raise VerifyError(here.where, "a shape known without reading memory", "a load")
     return replace(scope, tensors=(*scope.tensors, (tensor.name, tensor)))
 
 

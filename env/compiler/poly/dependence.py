@@ -15,7 +15,7 @@ import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model
+from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Dependences:
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
     ) -> isl.UnionMap:
         """Pairs of instances whose keys (tuples of variables) are equal."""
-        parts = [f"{i.tuple_text} -> [{', '.join(key(i))}]" for i in instances]
+        parts = [f"{i.tuple_text} -> [{', '.join(map(isl_name, key(i)))}]" for i in instances]
         mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
         return mapping.apply_range(mapping.reverse())
 

@@ -36,6 +36,13 @@ _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "!="}
 Position = tuple[str | int, ...]
 
 
+def isl_name(variable: str) -> str:
+    """A variable's or extent's name in isl's texts, where ``floor`` or ``and`` alone mean
+    something.
+    """
+    return f"v_{variable}"
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """A store with what surrounds it: loops from the outside in, its domain's conditions, and its
@@ -59,8 +66,8 @@ class Instance:
 
     @property
     def tuple_text(self) -> str:
-        """``S0[i, j]``."""
-        return f"{self.name}[{', '.join(self.variables)}]"
+        """``S0[v_i, v_j]``."""
+        return f"{self.name}[{', '.join(map(isl_name, self.variables))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class Model:
     @property
     def parameters(self) -> str:
         """The parameter list that opens every isl text."""
-        return f"[{', '.join(self.extents)}] -> " if self.extents else ""
+        return f"[{', '.join(map(isl_name, self.extents))}] -> " if self.extents else ""
 
     def domain(self) -> isl.UnionSet:
         """The iteration domain of every instance."""
@@ -82,7 +89,7 @@ class Model:
             limits = [
                 text
                 for loop in instance.loops
-                for text in (f"0 <= {loop.var}", _less(loop.var, loop.extent))
+                for text in (f"0 <= {isl_name(loop.var)}", _less(loop.var, loop.extent))
                 if text is not None
             ]
             known = [condition_text(c) for c in instance.conditions]
@@ -103,9 +110,9 @@ class Model:
         for instance, tensor, indices in accesses:
             texts = [affine_text(index) for index in indices]
             free = [text if text is not None else f"any{k}" for k, text in enumerate(texts)]
-            own = dict(instance.private).get(tensor, ())
+            own = map(isl_name, dict(instance.private).get(tensor, ()))
             # Free names in the range of an isl map are unconstrained, which is what "any" means.
-            parts.append(f"{instance.tuple_text} -> {tensor}[{', '.join([*own, *free])}]")
+            parts.append(f"{instance.tuple_text} -> t_{tensor}[{', '.join([*own, *free])}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
         return isl.UnionMap(text).intersect_domain(self.domain())
 
@@ -115,7 +122,8 @@ class Model:
         length = max((len(p) for p in chosen.values()), default=1)
         parts = []
         for instance in self.instances:
-            place = [*map(str, chosen[instance.name])]
+            parts_of = chosen[instance.name]
+            place = [isl_name(p) if isinstance(p, str) else str(p) for p in parts_of]
             padded = ", ".join([*place, *["0"] * (length - len(place))])
             parts.append(f"{instance.tuple_text} -> [{padded}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
@@ -124,14 +132,15 @@ class Model:
 
 def _less(var: str, extent: Expr) -> str | None:
     text = affine_text(extent)
-    return None if text is None else f"{var} < {text}"
+    return None if text is None else f"{isl_name(var)} < {text}"
 
 
 def _reads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]]]:
     store = instance.store
     if store.reduce is not None:
         yield instance, store.tensor, store.indices
-    for root in (store.value, *store.indices, *instance.conditions):
+    extents = [loop.extent for loop in instance.loops]
+    for root in (store.value, *store.indices, *instance.conditions, *extents):
         for node in walk(root):
             if isinstance(node, Load):
                 yield instance, node.tensor, node.indices
@@ -143,7 +152,7 @@ def affine_text(node: Expr) -> str | None:
         case Const(value, "int64"):
             return str(value)
         case Var(name):
-            return name
+            return isl_name(name)
         case Binary("add" | "sub" as op, left, right):
             a, b = affine_text(left), affine_text(right)
             sign = "+" if op == "add" else "-"

@@ -12,6 +12,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Const,
     Expr,
     For,
+    Load,
     LoopKind,
     Procedure,
     Stmt,
@@ -19,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     map_statements,
     statements,
     substitute,
+    walk,
 )
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
@@ -70,6 +72,18 @@ def constant_extent(loop: For) -> int | None:
     """The extent of a loop where it is a number."""
     extent = simplify(loop.extent)
     return int(extent.value) if isinstance(extent, Const) else None
+
+
+def no_loads(op: str, what: str, node: Expr) -> None:
+    """Refuse to evaluate something at another time that depends on memory: it might have changed.
+
+    Raises:
+        ScheduleError: if the expression reads a tensor.
+    """
+    found = next((part for part in walk(node) if isinstance(part, Load)), None)
+    if found is not None:
+        reason = f"{what} reads {found.tensor}, and would be read at another time"
+        raise ScheduleError(op, reason)
 
 
 def replace_loop(procedure: Procedure, name: str, new: Callable[[For], Stmt]) -> Procedure:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Expr, For, If, Procedure, Stmt, Var, loops, walk
 from kernelwright.env.compiler.poly.dependence import Dependences
-from kernelwright.env.compiler.schedule.edit import find_loop, finish, replace_loop
+from kernelwright.env.compiler.schedule.edit import find_loop, finish, no_loads, replace_loop
 from kernelwright.env.compiler.schedule.split import split
 
 
@@ -54,6 +54,10 @@ def reorder(procedure: Procedure, loop: str, *others: str) -> Procedure:
             if isinstance(node, Var) and node.name in later:
                 reason = f"the extent of {name} depends on {node.name}, which would come later"
                 raise ScheduleError("reorder", reason)
+    for guard in guards:
+        no_loads("reorder", "a guard between the loops", guard)
+    for each in chain[1:]:
+        no_loads("reorder", f"the extent of {each.var}", each.extent)
     _keep_dependences(procedure, names, target)
     for guard in reversed(guards):
         body = If(guard, body)

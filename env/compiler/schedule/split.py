@@ -12,6 +12,7 @@ from kernelwright.env.compiler.schedule.edit import (
     find_loop,
     finish,
     new_names,
+    no_loads,
     replace_loop,
     replace_variables,
     whole_argument,
@@ -61,6 +62,7 @@ def split(
         raise ScheduleError(
             "split", f"expected {factor} to divide the extent of {loop}, found {extent}"
         )
+    no_loads("split", f"the extent of {loop}", found.extent)
     index = Binary("add", Binary("mul", Var(outer), whole(factor)), Var(inner))
     blocks = Binary("floordiv", Binary("add", found.extent, whole(factor - 1)), whole(factor))
 
@@ -97,6 +99,8 @@ def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) 
         raise ScheduleError("fuse", f"expected loop {inner} directly inside loop {loop}")
     if any(isinstance(n, Var) and n.name == loop for n in walk(inside.extent)):
         raise ScheduleError("fuse", f"the extent of {inner} depends on {loop}")
+    for each in (outside, inside):
+        no_loads("fuse", f"the extent of {each.var}", each.extent)
     fused = fused or f"{loop}_{inner}"
     new_names("fuse", procedure, fused)
     for each in (outside, inside):

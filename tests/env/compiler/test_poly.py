@@ -116,13 +116,13 @@ def test_extents_are_parameters():
     nest = For("i", Var("n"), Store("y", (add(I, Var("n")),), Load("y", (I,))))
     procedure = Procedure("f", ("n",), (tensor("y", "n", role="output"),), nest)
     assert Dependences(procedure).carried_by("i") is None
-    assert build_model(procedure).parameters == "[n] -> "
+    assert build_model(procedure).parameters == "[v_n] -> "
 
 
 TEXTS = [
-    (add(mul(whole(4), I), J), "((4 * i) + j)"),
-    (Binary("floordiv", I, whole(8)), "floor((i) / 8)"),
-    (Binary("mod", Binary("sub", I, whole(1)), whole(8)), "(((i - 1)) mod 8)"),
+    (add(mul(whole(4), I), J), "((4 * v_i) + v_j)"),
+    (Binary("floordiv", I, whole(8)), "floor((v_i) / 8)"),
+    (Binary("mod", Binary("sub", I, whole(1)), whole(8)), "(((v_i - 1)) mod 8)"),
     (mul(I, J), None),
     (Load("x", (I,)), None),
     (Binary("floordiv", I, J), None),
@@ -135,9 +135,9 @@ def test_affine_expressions(node, text):
 
 
 def test_affine_conditions():
-    assert condition_text(Binary("lt", I, whole(4))) == "i < 4"
+    assert condition_text(Binary("lt", I, whole(4))) == "v_i < 4"
     both = Binary("and", Binary("ge", I, J), Binary("ne", I, whole(0)))
-    assert condition_text(both) == "((i >= j) and (i != 0))"
+    assert condition_text(both) == "((v_i >= v_j) and (v_i != 0))"
     assert condition_text(Binary("lt", mul(I, J), whole(4))) is None
     assert condition_text(Binary("lt", f32(1.0), f32(2.0))) is None
 
@@ -146,3 +146,25 @@ def test_a_procedure_without_statements_depends_on_nothing():
     empty = Dependences(Procedure("f", (), (), Block(())))
     assert empty.carried_by("i") is None
     assert empty.turned_around({}) is None
+
+
+@pytest.mark.parametrize("name", ["floor", "mod", "and", "exists", "infty", "S0", "max"])
+def test_names_that_mean_something_to_isl(name):
+    store = Store("y", (Var(name),), Load("x", (Var(name),)))
+    tensors = (tensor("x", 4), tensor("y", 4, role="output"))
+    assert (
+        Dependences(Procedure("f", (), tensors, For(name, whole(4), store))).carried_by(name)
+        is None
+    )
+
+
+def test_extents_that_are_loaded_are_read():
+    tensors = (
+        tensor("x", 4),
+        tensor("n", 5, dtype="int64", role="output"),
+        tensor("y", 4, role="output"),
+    )
+    inner = For("j", Load("n", (I,)), Store("y", (I,), Load("x", (J,))))
+    step = Store("n", (add(I, whole(1)),), whole(1))
+    body = For("i", whole(4), Block((inner, step)))
+    assert Dependences(Procedure("f", (), tensors, body)).carried_by("i")

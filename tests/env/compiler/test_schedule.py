@@ -318,6 +318,46 @@ def test_steps_show_the_nest_after_each_directive():
     assert len({print_procedure(p) for _, p in shown}) == len(trace)
 
 
+def shrinking():
+    """A loop whose body writes what its extent was read from."""
+    tensors = (tensor("n", 1, dtype="int64", role="output"), tensor("y", 4, role="output"))
+    start = Block(
+        (Store("n", (whole(0),), whole(4)), For("p", whole(4), Store("y", (Var("p"),), f32(0.0))))
+    )
+    body = Block((Store("y", (I,), f32(1.0)), Store("n", (whole(0),), whole(1))))
+    return Procedure("f", (), tensors, Block((start, For("i", Load("n", (whole(0),)), body))))
+
+
+@needs_cc
+def test_an_extent_is_read_once(cache):
+    procedure = verify(shrinking())
+    assert interpret(procedure, {})["y"].tolist() == [1, 1, 1, 1]
+    assert compiled(procedure, cache)({})["y"].tolist() == [1, 1, 1, 1]
+    with pytest.raises(
+        ScheduleError, match="the extent of i reads n, and would be read at another time"
+    ):
+        apply(procedure, D("split", "i", 2))
+
+
+def test_a_guard_that_reads_memory_does_not_move():
+    tensors = (tensor("a", 4, role="output"), tensor("y", 4, 4, role="output"))
+    fill = For(
+        "p",
+        whole(4),
+        Block(
+            (
+                Store("a", (Var("p"),), f32(1.0)),
+                For("q", whole(4), Store("y", (Var("p"), Var("q")), f32(0.0))),
+            )
+        ),
+    )
+    inner = For("j", whole(4), Block((Store("y", (I, J), f32(2.0)), Store("a", (I,), f32(-1.0)))))
+    nest = For("i", whole(4), If(Binary("gt", Load("a", (I,)), f32(0.0)), inner))
+    procedure = verify(Procedure("f", (), tensors, Block((fill, nest))))
+    with pytest.raises(ScheduleError, match="a guard between the loops reads a"):
+        apply(procedure, D("reorder", "j", "i"))
+
+
 def test_a_guard_in_a_nest_is_no_other_statement():
     body = If(Binary("lt", I, whole(3)), For("j", whole(4), Store("y", (I, J), f32(1.0))))
     nest = Block(
