@@ -1,11 +1,9 @@
 """From a procedure and a schedule to a callable: the visible list of named steps. Start reading the
 compiler here.
 
-    verify     the procedure is well formed
-    schedule   every directive, each proved legal or refused
-    simplify   expressions folded, what never runs removed
-    generate   C with vector types
-    build      a shared library from the cache, or a compiler
+    verify     the procedure is well formed schedule   every directive, each proved legal or refused
+    simplify   expressions folded, what never runs removed; parallel and vectorized loops carry
+    nothing generate   C with vector types build      a shared library from the cache, or a compiler
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.call import Kernel
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
+from kernelwright.env.compiler.schedule.edit import check_kinds
 from kernelwright.env.compiler.schedule.trace import apply_trace
 from kernelwright.env.types import Directive
 
@@ -41,7 +40,7 @@ def lower(procedure: Procedure, trace: Sequence[Directive] = ()) -> Lowered:
         CodegenError: if the result has no C form.
     """
     scheduled = apply_trace(verify(procedure), trace)
-    final = verify(simplify_procedure(scheduled))
+    final = check_kinds("lower", verify(simplify_procedure(scheduled)))
     return Lowered(final, generate(final))
 
 

@@ -43,6 +43,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, prototype
 
+# Of all temporaries that live at one time; the rest is on the heap.
 MAX_STACK_BYTES = 1 << 16
 MAX_UNROLLED = 4096
 _BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "bool": 1}
@@ -119,7 +120,7 @@ def _check_names(procedure: Procedure) -> None:
             case Allocate(tensor, _):
                 found.append(tensor.name)
     for name in found:
-        if name in names.RESERVED or name.startswith("kw_"):
+        if not names.is_free(name):
             raise CodegenError(f"expected a name that C leaves free, found {name!r}")
 
 
@@ -166,6 +167,7 @@ class _Emitter:
         self._helpers: set[str] = set()
         self._vectors: set[tuple[str, int]] = set()
         self._written = 0
+        self._stack_bytes = 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._level + text)
@@ -267,10 +269,10 @@ class _Emitter:
         self._tensors[tensor.name] = tensor
         self.line("{")
         with self.indented():
-            small = (
-                isinstance(size, Const)
-                and int(size.value) * _BYTES[tensor.dtype] <= MAX_STACK_BYTES
-            )
+            count = int(size.value) if isinstance(size, Const) else MAX_STACK_BYTES
+            taken = count * _BYTES[tensor.dtype]
+            small = self._stack_bytes + taken <= MAX_STACK_BYTES
+            self._stack_bytes += taken if small else 0
             if small:
                 self.line(
                     f"{c_type} {tensor.name}[{self.scalar(size)}] __attribute__((aligned(64)));"
@@ -278,7 +280,9 @@ class _Emitter:
             else:
                 bytes_text = f"(({self.scalar(size)}) * sizeof({c_type}) + 63) / 64 * 64"
                 self.line(f"{c_type} *restrict {tensor.name} = aligned_alloc(64, {bytes_text});")
+                self.line(f"if (!{tensor.name}) abort();")
             yield
+            self._stack_bytes -= taken if small else 0
             if not small:
                 self.line(f"free({tensor.name});")
         self.line("}")
@@ -428,14 +432,16 @@ class _Emitter:
         )
         return name
 
-    def _integer_helper(self, op: str) -> str:
-        name = names.floor_division() if op == "floordiv" else names.modulo()
+    def _integer_helper(self, op: str, dtype: str) -> str:
+        name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)
+        # -1 apart: the least number divided by it traps.
         body = {
-            "floordiv": "a / b - (a % b != 0 && (a % b < 0) != (b < 0))",
-            "mod": "a % b + (a % b != 0 && (a % b < 0) != (b < 0)) * b",
+            "floordiv": "b == -1 ? -a : a / b - (a % b != 0 && (a % b < 0) != (b < 0))",
+            "mod": "b == -1 ? 0 : a % b + (a % b != 0 && (a % b < 0) != (b < 0)) * b",
         }[op]
+        c_type = C_TYPES[dtype]
         self._helpers.add(
-            f"static inline int64_t {name}(int64_t a, int64_t b) {{ return {body}; }}"
+            f"static inline {c_type} {name}({c_type} a, {c_type} b) {{ return {body}; }}"
         )
         return name
 
@@ -469,26 +475,29 @@ class _Emitter:
                 helper = self._extremum(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, _LOOSE)}, {self.scalar(right, _LOOSE)})"
             case Binary("floordiv" | "mod" as op, left, right):
-                helper = self._integer_helper(op)
+                helper = self._integer_helper(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, _LOOSE)}, {self.scalar(right, _LOOSE)})"
             case Binary(op, left, right):
                 sign, level = _INFIX[op]
-                text = f"{self.scalar(left, level)} {sign} {self.scalar(right, level + 1)}"
+                first = _wide(left) + self.scalar(left, _TIGHT if _wide(left) else level)
+                text = f"{first} {sign} {self.scalar(right, level + 1)}"
                 return f"({text})" if level < outer else text
             case Unary(op, operand):
                 return self._unary(op, operand)
+            case Cast("bool", operand):
+                return f"({self.scalar(operand, 10)} != 0)"
             case Cast(dtype, operand):
                 return f"(({C_TYPES[dtype]}){self.scalar(operand)})"
             case Select(condition, then, other):
                 parts = [self.scalar(part) for part in (condition, then, other)]
-                return f"({parts[0]} ? {parts[1]} : {parts[2]})"
+                return f"({parts[0]} ? {_wide(then)}{parts[1]} : {parts[2]})"
             case _:
                 assert_never(node)
 
     def _unary(self, op: str, operand: Expr) -> str:
         dtype = self._dtype(operand)
         if op == "neg":
-            return f"(-{self.scalar(operand)})"
+            return f"(-{_wide(operand)}{self.scalar(operand)})"
         if op == "not":
             return f"(!{self.scalar(operand)})"
         if op == "abs" and dtype.startswith("int"):
@@ -498,10 +507,20 @@ class _Emitter:
         return f"{function}({self.scalar(operand, _LOOSE)})"
 
 
+def _wide(node: Expr) -> str:
+    """The cast that makes C compute a bare whole constant in 64 bits, where its own ``int`` is
+    short.
+    """
+    is_bare = isinstance(node, Const) and node.dtype == "int64" and abs(int(node.value)) >= 1 << 15
+    return "(int64_t)" if is_bare else ""
+
+
 def _literal(value: float | int | bool, dtype: str) -> str:
     if dtype == "bool":
         return "1" if value else "0"
     if dtype.startswith("int"):
+        if value == -(2 ** (31 if dtype == "int32" else 63)):
+            return "INT32_MIN" if dtype == "int32" else "INT64_MIN"
         return str(value) if value >= 0 else f"({value})"
     number = float(value)
     if number != number:

@@ -4,14 +4,24 @@ readers agree.
 
 from __future__ import annotations
 
+import re
+
 # C's own words, and what the generated headers declare; a procedure may use none of them as a name.
 _WORDS = (
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch "
-    "typedef union unsigned void volatile while main abs sqrt exp log tanh erf floor int32_t "
-    "int64_t uint8_t "
+    "auto break case char const continue default do double else enum extern float for goto "
+    "if inline int long register restrict return short signed sizeof static struct switch "
+    "typedef union unsigned void volatile while main asm typeof linux unix free malloc "
+    "abort aligned_alloc abs int32_t int64_t uint8_t fabs sqrt exp log tanh erf floor fabsf "
+    "sqrtf expf logf tanhf erff floorf "
 )
 RESERVED = frozenset(_WORDS.split())
+# What looks like a macro of some header, like a vector type, or like this module's own names.
+_SUSPECT = re.compile(r"[A-Z_][A-Z0-9_]{2,}|[fi](32|64)x\d+|kw_.*")
+
+
+def is_free(name: str) -> bool:
+    """Whether C, its headers and this module leave a name to the procedure."""
+    return name not in RESERVED and not _SUSPECT.fullmatch(name)
 
 
 def vector_type(dtype: str, lanes: int) -> str:
@@ -20,14 +30,14 @@ def vector_type(dtype: str, lanes: int) -> str:
     return f"{short}x{lanes}"
 
 
-def floor_division() -> str:
+def floor_division(dtype: str) -> str:
     """The helper for integer division towards minus infinity."""
-    return "kw_floordiv"
+    return f"kw_floordiv_{dtype}"
 
 
-def modulo() -> str:
+def modulo(dtype: str) -> str:
     """The helper for the remainder of that division."""
-    return "kw_mod"
+    return f"kw_mod_{dtype}"
 
 
 def minimum(dtype: str) -> str:

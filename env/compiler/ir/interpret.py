@@ -112,6 +112,9 @@ def interpret(
     given = dict(extents or {})
     if set(given) != set(procedure.extents):
         raise InterpretError(f"expected extents {list(procedure.extents)}, found {sorted(given)}")
+    for name, value in given.items():
+        if not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
+            raise InterpretError(f"extent {name}: expected a whole number, found {value!r}")
     variables: dict[str, Any] = {name: int(value) for name, value in given.items()}
     memory: dict[str, _Memory] = {}
     for tensor in procedure.tensors:
@@ -194,14 +197,36 @@ def _evaluate(node: Expr, variables: dict[str, Any], memory: dict[str, _Memory])
                 raise InterpretError(f"{op} by zero")
             if op in ("min", "max") and isinstance(a, int):
                 return min(a, b) if op == "min" else max(a, b)
-            return _BINARY[op](a, b)
+            return _held(_BINARY[op](a, b))
         case Unary(op, operand):
-            return _UNARY[op](_evaluate(operand, variables, memory))
+            return _held(_UNARY[op](_evaluate(operand, variables, memory)))
         case Cast(dtype, operand):
-            value = _evaluate(operand, variables, memory)
-            return int(value) if dtype == "int64" else np.dtype(dtype).type(value)
+            return _cast(_evaluate(operand, variables, memory), dtype)
         case Select(condition, then, other):
             chosen = then if _evaluate(condition, variables, memory) else other
             return _evaluate(chosen, variables, memory)
         case _:
             assert_never(node)
+
+
+def _held(value: Any) -> Any:
+    """A result, if int64 holds it: Python's whole numbers would not overflow."""
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise InterpretError(f"int64 cannot hold {value}")
+    return value
+
+
+def _cast(value: Any, dtype: str) -> Any:
+    if dtype == "bool":
+        return bool(value != 0)
+    if dtype.startswith("int"):
+        if not math.isfinite(value):
+            raise InterpretError(f"{dtype} cannot hold {value}")
+        whole = int(value)
+        half = 2 ** (31 if dtype == "int32" else 63)
+        if not -half <= whole < half:
+            raise InterpretError(f"{dtype} cannot hold {whole}")
+        return whole if dtype == "int64" else np.int32(whole)
+    # Through int64, so that a whole number is rounded once.
+    exact = np.int64(value) if isinstance(value, int) else value
+    return np.dtype(dtype).type(exact)

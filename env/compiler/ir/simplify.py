@@ -32,6 +32,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Select,
     Stmt,
     Unary,
+    Var,
     children,
     map_statements,
     rebuild,
@@ -104,7 +105,7 @@ def _once(node: Expr) -> Expr:
             return Binary("add", simplify(Binary("mul", x, whole(int(b)))), whole(int(a) * int(b)))
         case Binary("add", x, Binary("add", y, z)):
             return Binary("add", simplify(Binary("add", x, y)), z)
-        case Binary("min" | "max", x, y) if x == y:
+        case Binary("min" | "max", Var() as x, y) if x == y:
             return x
         case Binary("and", x, y) | Binary("or", x, y):
             return _logic(node, x, y)

@@ -41,11 +41,13 @@ _FLOAT_ONLY = frozenset({"sqrt", "exp", "log", "tanh", "erf", "floor"})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is visible: variables, and tensors by name; ``where`` is the path of nodes from the
-    top.
+    """What is visible: variables (the extents among them), and tensors by name.
+
+    ``where`` is the path of nodes from the top.
     """
 
     variables: frozenset[str]
+    extents: frozenset[str]
     tensors: tuple[tuple[str, Tensor], ...]
     where: str
 
@@ -72,16 +74,24 @@ def verify(procedure: Procedure) -> Procedure:
     Raises:
         VerifyError: at the first fault, with the path of nodes that leads to it.
     """
-    scope = Scope(frozenset(procedure.extents), (), procedure.name)
+    names = (procedure.name, *procedure.extents)
+    if not all(_is_name(name) for name in names):
+        raise VerifyError(procedure.name, "names (ASCII identifiers)", str(names))
+    extents = frozenset(procedure.extents)
+    scope = Scope(extents, extents, (), procedure.name)
     if len(set(procedure.extents)) != len(procedure.extents):
         raise VerifyError(procedure.name, "distinct extents", str(procedure.extents))
     for tensor in procedure.tensors:
         if tensor.role not in ("input", "output"):
             raise VerifyError(procedure.name, "an input or output", f"{tensor.role} {tensor.name}")
         scope = _declare(tensor, scope)
-    taken = set(procedure.extents) | {t.name for t in procedure.tensors}
+    taken = {procedure.name, *procedure.extents, *(t.name for t in procedure.tensors)}
     _statement(procedure.body, scope, taken)
     return procedure
+
+
+def _is_name(name: str) -> bool:
+    return name.isidentifier() and name.isascii()
 
 
 def _declare(tensor: Tensor, scope: Scope) -> Scope:
@@ -90,11 +100,12 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
             scope.where, f"one of {', '.join(DTYPES)}", f"{tensor.name}: {tensor.dtype}"
         )
     known = {name for name, _ in scope.tensors} | scope.variables
-    if tensor.name in known or not tensor.name.isidentifier():
+    if tensor.name in known or not _is_name(tensor.name):
         raise VerifyError(scope.where, "a new name", f"tensor {tensor.name!r}")
     for extent in tensor.shape:
         here = scope.under(f"shape of {tensor.name}")
-        _whole(extent, here)
+        # Known where the kernel is called, so that an element's place never changes.
+        _whole(extent, replace(here, variables=scope.extents))
         if any(isinstance(node, Load) for node in walk(extent)):
             raise VerifyError(here.where, "a shape known without reading memory", "a load")
     return replace(scope, tensors=(*scope.tensors, (tensor.name, tensor)))
@@ -116,7 +127,7 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
                 raise VerifyError(here.where, f"a reduction of numbers ({listed})", repr(reduce))
         case For(var, extent, body, kind):
             here = scope.under(f"for {var}")
-            if var in taken or not var.isidentifier():
+            if var in taken or not _is_name(var):
                 raise VerifyError(here.where, "a loop variable of its own", repr(var))
             taken.add(var)
             _whole(extent, here)
@@ -166,6 +177,8 @@ def type_of(node: Expr, scope: Scope) -> str:
                 raise VerifyError(scope.where, "a constant of its dtype", f"{dtype}({value!r})")
             if dtype.startswith("int") and not isinstance(value, int):
                 raise VerifyError(scope.where, "a whole constant", f"{dtype}({value!r})")
+            if dtype.startswith("int") and not fits(value, dtype):
+                raise VerifyError(scope.where, f"a constant that {dtype} holds", str(value))
             return dtype
         case Var(name):
             if name not in scope.variables:
@@ -221,3 +234,9 @@ def _unary(op: str, operand: str, scope: Scope) -> str:
     if wrong:
         raise VerifyError(scope.where, "an operation that exists", f"{op} on {operand}")
     return operand
+
+
+def fits(value: float, dtype: str) -> bool:
+    """Whether a whole number is one of an integer dtype."""
+    half: int = 1 << (31 if dtype == "int32" else 63)
+    return -half <= value < half

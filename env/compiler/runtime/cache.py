@@ -8,17 +8,17 @@ an entry whose library does not match its hash is built again.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import platform
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kernelwright.env.compiler.runtime.toolchain import Toolchain
+from kernelwright.env.compiler.runtime.toolchain import ALWAYS, Toolchain
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,19 @@ class BuildCache:
 
 
 def _publish(fresh: Path, entry: Path) -> None:
-    """Put a new entry in its place; an entry that another process published meanwhile stays."""
-    try:
+    """Put a new entry in its place; a whole entry that another process published meanwhile stays.
+
+    One process publishes at a time, and what is in the way is moved aside before it is removed, so
+    nobody sees half an entry or loses a whole one.
+    """
+    with (entry.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _verified(entry) is not None:
+            return
+        if entry.is_symlink() or entry.exists():
+            aside = fresh.parent / "damaged"
+            entry.rename(aside)
         fresh.rename(entry)
-    except OSError:
-        if _verified(entry) is None:
-            shutil.rmtree(entry, ignore_errors=True)
-            fresh.rename(entry)
 
 
 def _verified(entry: Path) -> str | None:
@@ -77,12 +83,13 @@ def _verified(entry: Path) -> str | None:
     try:
         about = json.loads((entry / "entry.json").read_text())
         return about["log"] if _sha256(entry / "kernel.so") == about["sha256"] else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _key(source: str, toolchain: Toolchain, flags: Sequence[str]) -> str:
-    parts = [source, list(toolchain.command), toolchain.version, list(flags), _machine()]
+    compiler = [list(toolchain.command), toolchain.version, list(ALWAYS)]
+    parts = [source, compiler, list(flags), _machine()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -26,6 +26,9 @@ C_TYPES = {
 }
 
 
+_LOADED: list[Any] = []
+
+
 class CallError(CompilerError):
     """Arguments that do not fit the function."""
 
@@ -52,6 +55,8 @@ class Kernel:
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"{prototype(entry, arguments, extents)};")
         self._library = self._ffi.dlopen(str(library))
+        # Never unloaded: a library's OpenMP threads outlive the call and would run unmapped code.
+        _LOADED.append(self._library)
         self._function = getattr(self._library, entry)
 
     def __call__(
@@ -66,17 +71,24 @@ class Kernel:
         given = dict(extents or {})
         if set(given) != set(self.extents):
             raise CallError(f"expected extents {list(self.extents)}, found {sorted(given)}")
+        for name, value in given.items():
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or not 0 <= value < 2**31:
+                raise CallError(f"extent {name}: expected 0 <= size < 2^31, found {value!r}")
         arrays: dict[str, NDArray[Any]] = {}
         for argument in self.arguments:
             shape = tuple(given[e] if isinstance(e, str) else e for e in argument.shape)
-            arrays[argument.name] = aligned(shape, argument.dtype)
+            try:
+                arrays[argument.name] = aligned(shape, argument.dtype)
+            except (MemoryError, ValueError) as error:
+                raise CallError(f"{argument.name}: no memory for {list(shape)}: {error}") from None
             if argument.is_input:
                 arrays[argument.name][...] = _fitting(argument, shape, inputs)
         pointers = [
             self._ffi.cast(f"{C_TYPES[a.dtype]} *", arrays[a.name].ctypes.data)
             for a in self.arguments
         ]
-        self._function(*pointers, *(given[e] for e in self.extents))
+        self._function(*pointers, *(int(given[e]) for e in self.extents))
         return {a.name: arrays[a.name] for a in self.arguments if not a.is_input}
 
 

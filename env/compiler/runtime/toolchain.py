@@ -20,7 +20,7 @@ from kernelwright.env.compiler.errors import CompilerError
 DEFAULT_FLAGS = ("-O3", "-march=native")
 TOOLCHAINS = ("gcc", "clang", "zig")
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
-_SHARED = ("-std=gnu11", "-shared", "-fPIC", "-fno-semantic-interposition", "-fwrapv")
+ALWAYS = ("-std=gnu11", "-shared", "-fPIC", "-fno-semantic-interposition", "-fwrapv")
 _REFUSED = ("-fgraphite", "-floop-nest-optimize", "-floop-parallelize-all")
 # gcc's words that clang spells otherwise or has no need of.
 _CLANG = {"-fno-tree-vectorize": "-fno-vectorize", "-fopenmp": "-fopenmp"}
@@ -61,7 +61,7 @@ class Toolchain:
         Raises:
             BuildError: with the log, if the compiler refuses or takes longer than ``limit_s``.
         """
-        command = [*self.command, *_SHARED, *self.translate(flags), "-x", "c", "-", "-o", target]
+        command = [*self.command, *ALWAYS, *self.translate(flags), "-x", "c", "-", "-o", target]
         try:
             done = subprocess.run(
                 [*command, "-lm"],

@@ -49,11 +49,12 @@ def new_names(op: str, procedure: Procedure, *names: str) -> None:
     Raises:
         ScheduleError: if one is taken or is no identifier.
     """
-    taken = {loop.var for loop in loops(procedure)} | set(procedure.extents)
+    taken = {procedure.name, *procedure.extents, *(loop.var for loop in loops(procedure))}
     taken |= {t.name for t in procedure.tensors}
     taken |= {s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)}
     for i, name in enumerate(names):
-        if name in taken or name in names[:i] or not str(name).isidentifier():
+        proper = isinstance(name, str) and name.isidentifier() and name.isascii()
+        if not proper or name in taken or name in names[:i]:
             raise ScheduleError(op, f"expected a free name for a loop, found {name!r}")
 
 
@@ -63,7 +64,7 @@ def whole_argument(op: str, what: str, value: object, least: int = 1) -> int:
     Raises:
         ScheduleError: if it is none, or too small.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
         raise ScheduleError(op, f"expected {what} of at least {least}, found {value!r}")
     return value
 
@@ -101,13 +102,20 @@ def replace_variables(body: Stmt, values: dict[str, Expr]) -> Stmt:
 
 
 def finish(op: str, procedure: Procedure) -> Procedure:
-    """What every directive ends with: a simplified, verified procedure whose parallel and
-    vectorized loops still carry nothing.
+    """What every directive ends with: a simplified, verified procedure with legal loop kinds.
 
     Raises:
-        ScheduleError: if such a loop carries a dependence now.
+        ScheduleError: if a parallel or vectorized loop carries a dependence now.
     """
-    procedure = verify(simplify_procedure(procedure))
+    return check_kinds(op, verify(simplify_procedure(procedure)))
+
+
+def check_kinds(op: str, procedure: Procedure) -> Procedure:
+    """The procedure itself, if its parallel and vectorized loops carry no dependence.
+
+    Raises:
+        ScheduleError: if one does, with two of its iterations.
+    """
     free = [s for s in loops(procedure) if s.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)]
     if free:
         dependences = Dependences(procedure)

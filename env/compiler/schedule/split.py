@@ -101,6 +101,11 @@ def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) 
         raise ScheduleError("fuse", f"the extent of {inner} depends on {loop}")
     for each in (outside, inside):
         no_loads("fuse", f"the extent of {each.var}", each.extent)
+        # Two negative extents have a positive product, and mean no iterations at all.
+        known = isinstance(each.extent, Var) and each.extent.name in procedure.extents
+        if not known and (constant_extent(each) is None):
+            reason = f"expected a number or an extent of the procedure in loop {each.var}"
+            raise ScheduleError("fuse", reason)
     fused = fused or f"{loop}_{inner}"
     new_names("fuse", procedure, fused)
     for each in (outside, inside):

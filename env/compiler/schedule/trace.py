@@ -106,7 +106,7 @@ def _directive(node: ast.stmt) -> Directive:
 def _literal(node: ast.expr) -> Scalar:
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError, MemoryError):
         value = None
     if not isinstance(value, bool | int | float | str):
         raise TraceError(

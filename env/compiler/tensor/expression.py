@@ -6,10 +6,12 @@ it can hold it. Nothing else is converted: `cast` says what is meant.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
+from kernelwright.env.compiler.ir.verify import fits
 
 _FLOATS = ("float32", "float64")
 _INTEGERS = ("int32", "int64")
@@ -94,12 +96,17 @@ def constant(value: float, dtype: str) -> Value:
         TensorError: if the dtype cannot hold it.
     """
     if dtype in _INTEGERS:
-        if isinstance(value, float) and not value.is_integer():
+        if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
             raise TensorError(f"expected a whole number for {dtype}, found {value!r}")
+        if not fits(value, dtype):
+            raise TensorError(f"expected a number that {dtype} holds, found {value!r}")
         return Value(Const(int(value), dtype), dtype)
     if dtype not in _FLOATS:
         raise TensorError(f"expected a number's dtype, found {dtype!r}")
-    return Value(Const(float(value), dtype), dtype)
+    try:
+        return Value(Const(float(value), dtype), dtype)
+    except OverflowError:
+        raise TensorError(f"expected a number that {dtype} holds, found {value!r:.40}") from None
 
 
 def _pair(op: str, left: Value | float, right: Value | float) -> tuple[Value, Value]:

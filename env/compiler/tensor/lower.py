@@ -69,6 +69,8 @@ def _in_order(outputs: Sequence[Stage]) -> tuple[list[Stage], list[Placeholder]]
         stages.append(stage)
 
     for output in outputs:
+        if not isinstance(output, Stage):
+            raise TensorError(f"expected computed outputs, found {output!r:.80}")
         visit(output)
     if not stages:
         raise TensorError("expected at least one output")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +259,114 @@ def test_flags_that_miscompile_are_refused(tmp_path):
 def test_a_missing_compiler_is_named():
     with pytest.raises(BuildError, match="expected tcc, found no such compiler"):
         find_toolchain("tcc")
+
+
+def whole_values(value):
+    return elementwise(value, n=4, dtype="int64")
+
+
+BIG, LEAST = whole(2_000_000_000), Const(-(2**31), "int32")
+LONG = Load("x", (I,))
+ODD_PROGRAMS = {
+    "long constants": whole_values(add(Select(Binary("lt", I, whole(2)), BIG, whole(1)), BIG)),
+    "long product": whole_values(
+        mul(Select(Binary("lt", I, whole(2)), whole(100_000), whole(1)), whole(100_000))
+    ),
+    "long negation": whole_values(Binary("sub", Unary("neg", BIG), BIG)),
+    "int32 division": elementwise(
+        add(Binary("floordiv", X, Const(2, "int32")), X), n=4, dtype="int32"
+    ),
+    "least int32": elementwise(Select(Binary("lt", LEAST, X), X, LEAST), n=4, dtype="int32"),
+    "bool": elementwise(Cast("float32", Cast("bool", X)), n=4),
+    "signed zeros": elementwise(Binary("min", f32(0.0), f32(-0.0)), n=4),
+    "large whole": elementwise(Cast("float32", add(I, whole(2**60 + 2**36))), n=4),
+    "vector int32": elementwise(
+        add(Binary("floordiv", Load("x", (whole(0),)), Const(2, "int32")), X),
+        n=8,
+        kind=LoopKind.VECTORIZED,
+        dtype="int32",
+    ),
+}
+
+
+@needs_cc
+@pytest.mark.parametrize("name", ODD_PROGRAMS)
+def test_c_s_own_rules_for_numbers_do_not_leak_in(name, cache):
+    procedure = verify(ODD_PROGRAMS[name])
+    inputs = inputs_of(procedure)
+    if name == "bool":
+        inputs["x"][:] = [0.5, 0.0, 256.0, -1.0]
+    got, wanted = compiled(procedure, cache)(inputs)["y"], interpret(procedure, inputs)["y"]
+    np.testing.assert_array_equal(got, wanted)
+    if got.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+@needs_cc
+def test_the_least_number_can_be_divided_by_minus_one(cache):
+    procedure = verify(elementwise(Binary("mod", X, Load("x", (whole(1),))), n=2, dtype="int64"))
+    assert compiled(procedure, cache)({"x": np.array([-(2**63), -1])})["y"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["INFINITY", "NULL", "free", "expf", "linux", "f32x4", "M_PI"])
+def test_names_of_headers_are_refused(name):
+    procedure = Procedure("f", (), (tensor(name, 4),), Block(()))
+    with pytest.raises(CodegenError, match="C leaves free"):
+        generate(procedure)
+
+
+@needs_cc
+def test_many_temporaries_do_not_fill_the_stack(cache):
+    body = Store("y", (whole(0),), f32(1.0))
+    for n in range(140):
+        body = Allocate(
+            tensor(f"t{n}", 16_000, role="temporary"),
+            Block((Store(f"t{n}", (whole(0),), f32(1.0)), body)),
+        )
+    procedure = verify(Procedure("f", (), (tensor("y", 1, role="output"),), body))
+    assert compiled(procedure, cache)({})["y"].tolist() == [1.0]
+
+
+@needs_cc
+def test_libraries_with_threads_stay_loaded(cache):
+    procedure = verify(elementwise(mul(X, X), n=64, kind=LoopKind.PARALLEL))
+    inputs = inputs_of(procedure)
+    for _ in range(6):
+        got = compiled(procedure, cache, ("-O2", "-fopenmp"))(inputs)["y"]
+        np.testing.assert_array_equal(got, inputs["x"] * inputs["x"])
+
+
+@needs_cc
+@pytest.mark.parametrize("value", [2.0, "a", -1, 2**70, True])
+def test_extents_that_are_no_sizes_are_refused(cache, value):
+    nest = For("i", Var("n"), Store("y", (I,), X))
+    procedure = verify(
+        Procedure("copy", ("n",), (tensor("x", "n"), tensor("y", "n", role="output")), nest)
+    )
+    with pytest.raises(CallError, match="extent n"):
+        compiled(procedure, cache)({"x": np.ones(1, np.float32)}, {"n": value})
+
+
+@needs_cc
+@pytest.mark.parametrize("obstacle", ["file", "link"])
+def test_what_stands_in_an_entry_s_place_is_moved_away(tmp_path, obstacle):
+    cache, source = BuildCache(tmp_path), generate(matmul())
+    entry = cache.build(source, TOOLCHAIN, ("-O0",)).library.parent
+    shutil.rmtree(entry)
+    if obstacle == "file":
+        entry.write_text("x")
+    else:
+        entry.symlink_to(tmp_path / "nowhere")
+    assert cache.build(source, TOOLCHAIN, ("-O0",)).library.is_file()
+
+
+@needs_cc
+def test_builders_side_by_side_agree(tmp_path):
+    cache, source = BuildCache(tmp_path), generate(matmul())
+    with ThreadPoolExecutor(4) as pool:
+        builds = list(pool.map(lambda _: cache.build(source, TOOLCHAIN, ("-O0",)), range(8)))
+    assert len({b.library for b in builds}) == 1
+    assert all(b.library.is_file() for b in builds)
 
 
 def test_arrays_are_aligned():

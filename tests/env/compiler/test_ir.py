@@ -152,6 +152,9 @@ def test_extents_are_given_when_called():
 
 
 WRONG = [
+    (Store("y", (I,), Cast("float32", mul(whole(2**62), whole(4)))), "int64 cannot hold"),
+    (Store("y", (Cast("int64", Binary("div", f32(0.0), f32(0.0))),), X), "int64 cannot hold nan"),
+    (Store("y", (I,), Cast("float32", Cast("int32", f32(1e20)))), "int32 cannot hold"),
     (Store("y", (add(I, whole(1)),), X), r"y\[4\]: expected 0 <= index < 4 on axis 0"),
     (Store("y", (I,), X, "add"), r"y\[0\]: read before it was written"),
     (If(Binary("lt", I, whole(3)), Store("y", (I,), X)), r"output y\[3\] was never written"),
@@ -209,6 +212,24 @@ ILL_FORMED = [
     (proc(Store("y", (whole(0),), Const(1.5, "int64"))), "a whole constant"),
     (proc(Store("y", (whole(0),), Select(TRUE, f32(1.0), whole(1)))), "select.bool, T, T."),
     (proc(EMPTY, extents=("n", "n")), "distinct extents"),
+    (proc(EMPTY, tensor("β", 4)), "a new name"),
+    (proc(For("β", whole(2), EMPTY)), "a loop variable of its own"),
+    (Procedure("f g", (), (), EMPTY), "ASCII identifiers"),
+    (
+        proc(For("i", whole(2), Allocate(Tensor("t", (I,), "float32"), EMPTY))),
+        "one of the variables none",
+    ),
+    (
+        proc(
+            Allocate(Tensor("t", (Load("k", (whole(0),)),), "float32"), EMPTY),
+            tensor("k", 1, dtype="int64"),
+        ),
+        "without reading memory",
+    ),
+    (
+        proc(Store("y", (whole(0),), Cast("float32", Const(2**40, "int32")))),
+        "a constant that int32 holds",
+    ),
 ]
 
 

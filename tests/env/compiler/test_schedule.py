@@ -149,6 +149,8 @@ def test_every_directive_is_shown_and_documented():
 
 
 REFUSED = [
+    (matmul(), D("split", "i", 2**40), "a factor of at least 1"),
+    (matmul(), D("split", "i", 2, True), "a free name for a loop, found True"),
     (matmul(), D("vectorize", "k"), "expected an extent|carries a dependence"),
     (matmul(4, 8, 8), D("vectorize", "k"), "loop k carries a dependence and cannot be vectorized"),
     (matmul(), D("parallel", "k"), "loop k carries a dependence and cannot be parallel"),
@@ -206,6 +208,24 @@ def test_a_reorder_that_breaks_a_parallel_loop_is_refused():
     free = apply(verify(jacobi()), D("parallel", "i"))
     with pytest.raises(ScheduleError, match=r"turns a dependence around|cannot be parallel"):
         apply(free, D("reorder", "i", "t"))
+
+
+def test_loops_of_negative_extents_are_not_fused():
+    inner = For(
+        "i", Binary("sub", Var("k"), whole(3)), For("j", whole(4), Store("y", (J,), f32(1.0)))
+    )
+    fill = For("p", whole(4), Store("y", (Var("p"),), f32(0.0)))
+    nest = Block((fill, For("k", whole(6), inner)))
+    procedure = verify(Procedure("f", (), (tensor("y", 4, role="output"),), nest))
+    with pytest.raises(ScheduleError, match="a number or an extent of the procedure in loop i"):
+        apply(procedure, D("fuse", "i", "j"))
+
+
+def test_kinds_that_come_with_a_procedure_are_checked_too():
+    shift = For("i", whole(7), Store("y", (add(I, whole(1)),), Load("y", (I,))), LoopKind.PARALLEL)
+    procedure = Procedure("f", (), (tensor("y", 8, role="output"),), shift)
+    with pytest.raises(ScheduleError, match="cannot be parallel"):
+        lower(procedure)
 
 
 def test_guards_move_inward_when_loops_are_reordered():
@@ -302,6 +322,7 @@ NOT_TRACES = [
     ("a.split('i', 8)", "expected a call"),
     ("split('i', [8])", "expected a number or text"),
     ("\0", "expected directives"),
+    ("split('i', {[]: 1})", "expected a number or text"),
 ]
 
 
