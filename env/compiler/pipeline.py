@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.codegen.c import arguments, generate
+from kernelwright.env.compiler.codegen.c import CodegenError, arguments, generate
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.simplify import simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
@@ -39,9 +39,12 @@ def lower(procedure: Procedure, trace: Sequence[Directive] = ()) -> Lowered:
         ScheduleError: at the first directive that may not be applied.
         CodegenError: if the result has no C form.
     """
-    scheduled = apply_trace(verify(procedure), trace)
-    final = check_kinds("lower", verify(simplify_procedure(scheduled)))
-    return Lowered(final, generate(final))
+    try:
+        scheduled = apply_trace(verify(procedure), trace)
+        final = check_kinds("lower", verify(simplify_procedure(scheduled)))
+        return Lowered(final, generate(final))
+    except RecursionError:
+        raise CodegenError("expected expressions of less than a thousand levels") from None
 
 
 def compile_procedure(

@@ -30,9 +30,15 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.pipeline import lower
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.call import CallError, Kernel, aligned
-from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildError, find_toolchain
+from kernelwright.env.compiler.runtime.toolchain import (
+    DEFAULT_FLAGS,
+    TOOLCHAINS,
+    BuildError,
+    find_toolchain,
+)
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "codegen"
 I = Var("i")  # noqa: E741
@@ -126,12 +132,18 @@ def inputs_of(procedure, seed=0):
     return out
 
 
-@needs_cc
+@pytest.mark.parametrize("compiler", TOOLCHAINS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_compiled_c_means_what_the_interpreter_means(name, cache):
+def test_compiled_c_means_what_the_interpreter_means(name, compiler, cache):
+    try:
+        toolchain = find_toolchain(compiler)
+    except BuildError:
+        pytest.skip(f"needs {compiler}")
     procedure = verify(PROGRAMS[name])
     inputs = inputs_of(procedure)
-    got, wanted = compiled(procedure, cache)(inputs), interpret(procedure, inputs)
+    build = cache.build(generate(procedure), toolchain, DEFAULT_FLAGS)
+    kernel = Kernel(build.library, procedure.name, arguments(procedure), procedure.extents)
+    got, wanted = kernel(inputs), interpret(procedure, inputs)
     for key, array in wanted.items():
         np.testing.assert_allclose(got[key], array, rtol=3e-6)
 
@@ -313,6 +325,14 @@ def test_names_of_headers_are_refused(name):
     procedure = Procedure("f", (), (tensor(name, 4),), Block(()))
     with pytest.raises(CodegenError, match="C leaves free"):
         generate(procedure)
+
+
+def test_expressions_without_end_are_refused():
+    deep = X
+    for _ in range(3000):
+        deep = add(deep, X)
+    with pytest.raises(CodegenError, match="less than a thousand levels"):
+        lower(elementwise(deep))
 
 
 @needs_cc
