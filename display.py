@@ -112,6 +112,9 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append(f"{claim} ({interval}, {best['evidence']})")
         lines.append("  " + " ".join(f"{k}={v}" for k, v in best["candidate"].items()))
         lines.append(f"  candidate {best['key']}, trial {best['trial']}")
+        known = [*best["log"].splitlines(), *(f"{k}={_number(v)}" for k, v in best["facts"].items())]
+        if known:
+            lines.append("  " + " ".join(known))
     if base is not None:
         knobs = " ".join(f"{k}={v}" for k, v in base.get("candidate", {}).items())
         lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
@@ -135,6 +138,10 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append("WARNING: the judge itself broke on some trials; please report this")
     lines.append(f"run: {summary['out']}")
     return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
 def check_text(plan: Mapping[str, Any]) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 
 from kernelwright.configs.errors import nearest
 from kernelwright.configs.load import Campaign, resolved_config
+from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     Candidate,
     Language,
-    OptionError,
     Problem,
     Reference,
     Request,

@@ -23,7 +23,7 @@ from typing import Any
 import pydantic
 
 from kernelwright.configs.errors import nearest
-from kernelwright.env.types import FileOption
+from kernelwright.env.options import FileOption
 
 
 class UnknownNameError(ValueError):

@@ -5,6 +5,9 @@ judged (a `Request` gives a `Verdict` with its `Measurement`s) and recorded as a
 (``search.trial``). Every record is a frozen, slotted dataclass of tuples; equal values are equal
 records, and `env.records` writes and reads them as JSON. Times are nanoseconds, ratios are
 reference / candidate, so above 1 the candidate is faster.
+
+One module, although a long one: these are the words that every room speaks, and each is a few
+lines.
 """
 
 from __future__ import annotations
@@ -106,24 +109,6 @@ class CacheState(StrEnum):
 
     COLD = "cold"
     WARM = "warm"
-
-
-class OptionError(ValueError):
-    """An option whose value does not exist or does not fit: what was expected, found and meant."""
-
-    def __init__(self, option: str, expected: str, found: str, nearest: str | None = None) -> None:
-        super().__init__(f"{option}: expected {expected}, found {found}")
-        self.option, self.expected, self.found, self.nearest = option, expected, found, nearest
-
-
-@dataclass(frozen=True, slots=True)
-class FileOption:
-    """Marks, inside ``Annotated``, an option that may name a file with one of these endings.
-
-    Such a name is relative to the campaign file.
-    """
-
-    endings: tuple[str, ...]
 
 
 def _refuse(condition: bool, message: str) -> None:

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from kernelwright.env.compiler.machine.device import Device, device_sha256, load_device
 from kernelwright.env.compiler.machine.gpu_gemm import Estimate, estimate_gemm
+from kernelwright.env.options import FileOption
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
     Arm,
@@ -26,7 +27,6 @@ from kernelwright.env.types import (
     CacheState,
     Candidate,
     Evidence,
-    FileOption,
     Measurement,
     Problem,
     ProcessPair,
@@ -185,10 +185,11 @@ class GpuModel:
         return self._times[candidate.key]
 
     def build(self, candidate: Candidate) -> Artifact:
-        """The resource facts of a candidate."""
+        """The breakdown of a candidate's estimate as facts, and in the log what bounds it."""
         row = self.estimate([candidate]).row(0)
-        names = ("registers", "shared_bytes", "occupancy")
-        return Artifact(entry=self.problem.name, facts=tuple((n, float(row[n])) for n in names))
+        bound = row.pop("bound")
+        facts = tuple((name, float(value)) for name, value in row.items())
+        return Artifact(entry=self.problem.name, facts=facts, log=f"bound by {bound}")
 
     def evaluate(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict for each request."""
@@ -215,8 +216,14 @@ class GpuModel:
             return passed
         interval = speedup(passed)
         assert interval is not None
-        facts = self.build(request.candidate).facts
-        return Verdict(interval.claim, measurements=measurements, floors_ns=floors, facts=facts)
+        artifact = self.build(request.candidate)
+        return Verdict(
+            interval.claim,
+            measurements=measurements,
+            floors_ns=floors,
+            facts=artifact.facts,
+            log=artifact.log,
+        )
 
     def _measure(self, request: Request, time: float, against: Reference) -> Measurement:
         other = self._time(against.candidate)

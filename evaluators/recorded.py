@@ -28,17 +28,16 @@ from kernelwright.env.landscape.record import (
     LandscapeError,
     NoLandscapeError,
 )
+from kernelwright.env.options import FileOption, OptionError
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     CacheState,
     Candidate,
     Evidence,
-    FileOption,
     KnobPayload,
     Language,
     Measurement,
-    OptionError,
     Problem,
     Reference,
     Request,

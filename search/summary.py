@@ -54,6 +54,8 @@ def best_entry(trial: Trial) -> dict[str, Any]:
         "evidence": Evidence(measurement.evidence).value,
         "trial": trial.number,
         "candidate": trial.candidate.knobs,
+        "facts": dict(trial.verdicts[-1][1].facts),
+        "log": trial.verdicts[-1][1].log,
     }
 
 

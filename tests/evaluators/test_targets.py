@@ -7,11 +7,11 @@ import pytest
 from contracts import EvaluatorContract
 
 from kernelwright.env.landscape.open import locate, open_landscape
+from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     Language,
-    OptionError,
     Reference,
     Request,
     Role,
@@ -118,9 +118,15 @@ def test_the_model_needs_a_gemm():
         GpuModel(other)
 
 
-def test_build_tells_resource_facts():
-    facts = dict(GpuModel(gemm_gpu()).build(knob_candidate(BASE)).facts)
-    assert facts == {"registers": 168, "shared_bytes": 49152, "occupancy": 3}
+def test_a_claim_carries_the_breakdown_of_its_estimate():
+    judge = GpuModel(gemm_gpu())
+    claim = ask(judge, BASE, Stage.CONFIRM, process_pairs=2)
+    facts = dict(claim.facts)
+    assert (facts["registers"], facts["shared_bytes"], facts["occupancy"]) == (168, 49152, 3)
+    assert facts["time_s"] * 1e9 == pytest.approx(judge.true_ns([knob_candidate(BASE)])[0])
+    # Three blocks of 1.9e-7 s of L2 traffic a K step against 1.5e-7 s of Tensor Core time each.
+    assert claim.log == "bound by l2"
+    assert judge.build(knob_candidate(BASE)).facts == claim.facts
 
 
 def test_a_recorded_screen_is_one_of_the_samples():

@@ -38,3 +38,20 @@ def test_a_killed_campaign_ends_bit_equal(tmp_path, config, mode, at):
     api.run(config, tmp_path / "a", overrides=SETTINGS, workers=3)
     api.run(config, tmp_path / "b", overrides=SETTINGS)
     assert tables(tmp_path / "a") == tables(tmp_path / "b")
+
+
+# Places in the extension from 13 to 30 trials; the old budget ends inside a batch.
+EXTENDING = [("commit", 13), ("after", 14), ("commit", 22), ("confirm", 0)]
+
+
+@pytest.mark.parametrize(("mode", "at"), EXTENDING)
+def test_an_extension_that_is_killed_ends_bit_equal(tmp_path, mode, at):
+    config, small = "gemm_model_evolution", ["budget.trials=13", *SETTINGS[1:]]
+    for folder in ("a", "b"):
+        api.run(config, tmp_path / folder, overrides=small)
+    command = [sys.executable, "-P", str(CHILD), config, str(tmp_path / "a"), mode, str(at)]
+    killed = subprocess.run([*command, *SETTINGS], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    for folder in ("a", "b"):
+        api.run(config, tmp_path / folder, overrides=SETTINGS)
+    assert tables(tmp_path / "a") == tables(tmp_path / "b")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from kernelwright.env.types import OptionError
+from kernelwright.env.options import OptionError
 
 DEVICES_DIR = Path(__file__).parent / "devices"
 

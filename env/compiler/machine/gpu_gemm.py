@@ -87,9 +87,8 @@ def estimate_gemm(
     """Estimate every configuration in ``columns`` (arrays ``bm bn bk warps stages group_m`` of one
     length).
     """
-    bm, bn, bk, warps, stages, group = (
-        columns[name].astype(np.float64)
-        for name in ("bm", "bn", "bk", "warps", "stages", "group_m")
+    bm, bn, bk, warps, stages = (
+        columns[name].astype(np.float64) for name in ("bm", "bn", "bk", "warps", "stages")
     )
     sms, clock = device.sms, device.clock_hz
     grid_m, grid_n = warp_grid(columns["warps"])
@@ -120,19 +119,7 @@ def estimate_gemm(
     waves = np.ceil(tiles / (sms * resident))
     sm = waves * k_steps * step
 
-    in_flight = np.minimum(sms * resident, tiles)
-    group = np.minimum(group, rows_of_tiles)
-    wave_rows = np.minimum(rows_of_tiles, group * np.ceil(in_flight / (group * cols_of_tiles)))
-    wave_cols = np.minimum(cols_of_tiles, np.ceil(in_flight / group))
-    once = float((m * k + k * n) * itemsize)
-    per_wave = (wave_rows * bm + wave_cols * bn) * k * itemsize
-    operands = np.maximum(once, np.ceil(tiles / in_flight) * per_wave)
-    if once <= device.l2_bytes:
-        operands = np.full_like(operands, once)
-    traffic = operands + itemsize * float(m) * n
-    bandwidth = device.hbm_bytes_per_s
-    flight_bytes = in_flight * np.maximum(stages - 1, 1) * stage_bytes
-    hbm = traffic / bandwidth * np.maximum(1.0, bandwidth * device.latency_s / flight_bytes)
+    traffic, hbm = _memory(device, (m, n, k), itemsize, columns, tiles, sms * resident)
 
     latency_bound = step > busy
     limits = np.stack([tensor, resident * shared_time, resident * l2])
@@ -158,3 +145,35 @@ def estimate_gemm(
         time_s=np.maximum(sm, hbm) + device.launch_s,
         bound=bound,
     )
+
+
+def _memory(
+    device: Device,
+    shape: tuple[int, int, int],
+    itemsize: int,
+    columns: Mapping[str, NDArray[np.generic]],
+    tiles: Column,
+    at_once: Column,
+) -> tuple[Column, Column]:
+    """Step 6: bytes moved from and to HBM with ``at_once`` blocks resident, and the seconds it
+    takes.
+    """
+    m, n, k = shape
+    bm, bn, bk, stages, group = (
+        columns[name].astype(np.float64) for name in ("bm", "bn", "bk", "stages", "group_m")
+    )
+    rows_of_tiles, cols_of_tiles = np.ceil(m / bm), np.ceil(n / bn)
+    in_flight = np.minimum(at_once, tiles)
+    group = np.minimum(group, rows_of_tiles)
+    wave_rows = np.minimum(rows_of_tiles, group * np.ceil(in_flight / (group * cols_of_tiles)))
+    wave_cols = np.minimum(cols_of_tiles, np.ceil(in_flight / group))
+    once = float((m * k + k * n) * itemsize)
+    per_wave = (wave_rows * bm + wave_cols * bn) * k * itemsize
+    operands = np.maximum(once, np.ceil(tiles / in_flight) * per_wave)
+    if once <= device.l2_bytes:
+        operands = np.full_like(operands, once)
+    traffic = operands + itemsize * float(m) * n
+    bandwidth = device.hbm_bytes_per_s
+    flight_bytes = in_flight * np.maximum(stages - 1, 1) * (bm + bn) * bk * itemsize
+    hbm = traffic / bandwidth * np.maximum(1.0, bandwidth * device.latency_s / flight_bytes)
+    return traffic, hbm

@@ -22,8 +22,8 @@ TOOLCHAINS = ("gcc", "clang", "zig")
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
 ALWAYS = ("-std=gnu11", "-shared", "-fPIC", "-fno-semantic-interposition", "-fwrapv")
 _REFUSED = ("-fgraphite", "-floop-nest-optimize", "-floop-parallelize-all")
-# gcc's words that clang spells otherwise or has no need of.
-_CLANG = {"-fno-tree-vectorize": "-fno-vectorize", "-fopenmp": "-fopenmp"}
+# gcc's words that clang spells otherwise.
+_CLANG = {"-fno-tree-vectorize": "-fno-vectorize"}
 
 
 class BuildError(CompilerError):
