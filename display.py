@@ -112,7 +112,10 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append(f"{claim} ({interval}, {best['evidence']})")
         lines.append("  " + " ".join(f"{k}={v}" for k, v in best["candidate"].items()))
         lines.append(f"  candidate {best['key']}, trial {best['trial']}")
-        known = [*best["log"].splitlines(), *(f"{k}={_number(v)}" for k, v in best["facts"].items())]
+        known = [
+            *best["log"].splitlines(),
+            *(f"{k}={_number(v)}" for k, v in best["facts"].items()),
+        ]
         if known:
             lines.append("  " + " ".join(known))
     if base is not None:

@@ -1,0 +1,280 @@
+"""LoopIR's expressions in C, for one lane and for all lanes of a vectorized loop.
+
+An `Expressions` knows the tensors in scope and keeps account of the helper functions and vector
+types that it has used.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.ir.nodes import (
+    ARITHMETIC,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Procedure,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+    substitute,
+    walk,
+)
+from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.runtime.call import C_TYPES
+
+BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "bool": 1}
+_INFIX = {
+    "add": ("+", 12),
+    "sub": ("-", 12),
+    "mul": ("*", 13),
+    "div": ("/", 13),
+    "lt": ("<", 10),
+    "le": ("<=", 10),
+    "gt": (">", 10),
+    "ge": (">=", 10),
+    "eq": ("==", 9),
+    "ne": ("!=", 9),
+    "and": ("&&", 5),
+    "or": ("||", 4),
+}
+# Binds tighter than any infix operator; 0 is a place where nothing needs brackets.
+TIGHT, LOOSE = 15, 0
+_VECTOR_OPS = ("add", "sub", "mul", "div")
+
+
+class Lanes:
+    """The vectorized loop being emitted."""
+
+    def __init__(self, var: str, count: int) -> None:
+        self.var, self.count = var, count
+
+
+def depends_on(node: Expr, var: str) -> bool:
+    """Whether an expression reads a variable."""
+    return any(isinstance(part, Var) and part.name == var for part in walk(node))
+
+
+def step_of(node: Expr, var: str) -> int | None:
+    """By how much a whole-number expression grows when ``var`` grows by one; None if that is no
+    constant.
+    """
+    match node:
+        case Var(name):
+            return 1 if name == var else 0
+        case Binary("add", left, right):
+            a, b = step_of(left, var), step_of(right, var)
+            return None if a is None or b is None else a + b
+        case Binary("sub", left, right):
+            a, b = step_of(left, var), step_of(right, var)
+            return None if a is None or b is None else a - b
+        case Binary("mul", left, Const(factor, "int64")) | Binary(
+            "mul", Const(factor, "int64"), left
+        ):
+            a = step_of(left, var)
+            return None if a is None else a * int(factor)
+    return None if depends_on(node, var) else 0
+
+
+class Expressions:
+    """Writes expressions of one procedure."""
+
+    def __init__(self, procedure: Procedure) -> None:
+        self.tensors: dict[str, Tensor] = {t.name: t for t in procedure.tensors}
+        self._helpers: set[str] = set()
+        self._vectors: set[tuple[str, int]] = set()
+
+    def preamble(self, lines: list[str]) -> list[str]:
+        """The types and helpers that ``lines`` use."""
+        out = []
+        for dtype, lanes in sorted(self._vectors):
+            if not any(names.vector_type(dtype, lanes) in line for line in lines):
+                continue  # asked for by a store that then had no vector form
+            size, name = BYTES[dtype] * lanes, names.vector_type(dtype, lanes)
+            attributes = f"vector_size({size}), aligned({BYTES[dtype]}), may_alias"
+            out.append(f"typedef {C_TYPES[dtype]} {name} __attribute__(({attributes}));")
+        return [*out, *sorted(self._helpers), ""] if out or self._helpers else []
+
+    def scalar(self, node: Expr, outer: int = TIGHT) -> str:
+        """An expression for one lane; ``outer`` is how tightly what surrounds it binds."""
+        match node:
+            case Const(value, dtype):
+                return _literal(value, dtype)
+            case Var(name):
+                return name
+            case Load(tensor, indices):
+                return self.element(tensor, indices)
+            case Binary("min" | "max" as op, left, right):
+                helper = self.extremum(op, self._dtype(left))
+                return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"
+            case Binary("floordiv" | "mod" as op, left, right):
+                helper = self._integer_helper(op, self._dtype(left))
+                return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"
+            case Binary(op, left, right):
+                sign, level = _INFIX[op]
+                first = _wide(left) + self.scalar(left, TIGHT if _wide(left) else level)
+                text = f"{first} {sign} {self.scalar(right, level + 1)}"
+                return f"({text})" if level < outer else text
+            case Unary(op, operand):
+                return self._unary(op, operand)
+            case Cast("bool", operand):
+                return f"({self.scalar(operand, 10)} != 0)"
+            case Cast(dtype, operand):
+                return f"(({C_TYPES[dtype]}){self.scalar(operand)})"
+            case Select(condition, then, other):
+                parts = [self.scalar(part) for part in (condition, then, other)]
+                return f"({parts[0]} ? {_wide(then)}{parts[1]} : {parts[2]})"
+            case _:
+                assert_never(node)
+
+    def _unary(self, op: str, operand: Expr) -> str:
+        dtype = self._dtype(operand)
+        if op == "neg":
+            return f"(-{_wide(operand)}{self.scalar(operand)})"
+        if op == "not":
+            return f"(!{self.scalar(operand)})"
+        if op == "abs" and dtype.startswith("int"):
+            text = self.scalar(operand)
+            return f"({text} < 0 ? -{text} : {text})"
+        function = {"abs": "fabs"}.get(op, op) + ("f" if dtype == "float32" else "")
+        return f"{function}({self.scalar(operand, LOOSE)})"
+
+    def _dtype(self, node: Expr) -> str:
+        match node:
+            case Const(_, dtype) | Cast(dtype, _):
+                return dtype
+            case Var():
+                return "int64"
+            case Load(tensor, _):
+                return self.tensors[tensor].dtype
+            case Binary(op, left, _):
+                return self._dtype(left) if op in ARITHMETIC else "bool"
+            case Unary(_, operand):
+                return self._dtype(operand)
+            case Select(_, then, _):
+                return self._dtype(then)
+            case _:
+                assert_never(node)
+
+    def flat(self, tensor: str, indices: tuple[Expr, ...]) -> Expr:
+        """The row-major offset of an element."""
+        offset: Expr = whole(0)
+        for index, extent in zip(indices, self.tensors[tensor].shape, strict=True):
+            offset = Binary("add", Binary("mul", offset, extent), index)
+        return simplify(offset)
+
+    def element(self, tensor: str, indices: tuple[Expr, ...]) -> str:
+        """One element, to read or to write."""
+        return f"{tensor}[{self.scalar(self.flat(tensor, indices), LOOSE)}]"
+
+    def extremum(self, op: str, dtype: str) -> str:
+        """The helper that computes ``min`` or ``max``."""
+        name = names.minimum(dtype) if op == "min" else names.maximum(dtype)
+        c_type, sign = C_TYPES[dtype], "<" if op == "min" else ">"
+        # NumPy's minimum and maximum: a NaN on either side is the result.
+        nan = "a != a || " if dtype.startswith("float") else ""
+        self._helpers.add(
+            f"static inline {c_type} {name}({c_type} a, {c_type} b) "
+            f"{{ return {nan}a {sign} b ? a : b; }}"
+        )
+        return name
+
+    def _integer_helper(self, op: str, dtype: str) -> str:
+        name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)
+        # -1 apart: the least number divided by it traps.
+        body = {
+            "floordiv": "b == -1 ? -a : a / b - (a % b != 0 && (a % b < 0) != (b < 0))",
+            "mod": "b == -1 ? 0 : a % b + (a % b != 0 && (a % b < 0) != (b < 0)) * b",
+        }[op]
+        c_type = C_TYPES[dtype]
+        self._helpers.add(
+            f"static inline {c_type} {name}({c_type} a, {c_type} b) {{ return {body}; }}"
+        )
+        return name
+
+    def has_vectors(self, dtype: str, lanes: Lanes) -> bool:
+        """Whether C has a vector type of that many lanes."""
+        return dtype != "bool" and lanes.count in (2, 4, 8, 16, 32, 64)
+
+    def vector(self, node: Expr, lanes: Lanes, dtype: str, outer: int = TIGHT) -> str | None:
+        """An expression for all lanes, None if it has no vector form."""
+        kind = self._vector_name(dtype, lanes)
+        if not depends_on(node, lanes.var):
+            # x - 0 is x for every x, -0 included; x + 0 is not.
+            return f"({self.scalar(node)} - ({kind}){{}})"
+        match node:
+            case Load(tensor, indices):
+                if self.tensors[tensor].dtype != dtype:
+                    return None
+                if step_of(self.flat(tensor, indices), lanes.var) == 1:
+                    return self.vector_element(tensor, indices, lanes, const="const ")
+                parts = [self.scalar(_at(node, lanes.var, i), LOOSE) for i in range(lanes.count)]
+                return f"({kind}){{{', '.join(parts)}}}"
+            case Binary(op, left, right) if op in _VECTOR_OPS:
+                sign, level = _INFIX[op]
+                a = self._operand(left, lanes, dtype, level)
+                b = self._operand(right, lanes, dtype, level + 1)
+                if a is None or b is None:
+                    return None
+                return f"({a} {sign} {b})" if level < outer else f"{a} {sign} {b}"
+            case Unary("neg", operand):
+                text = self.vector(operand, lanes, dtype)
+                return None if text is None else f"(-{text})"
+        return None
+
+    def _operand(self, node: Expr, lanes: Lanes, dtype: str, outer: int) -> str | None:
+        """An operand of a vector operation; C broadcasts a scalar beside a vector."""
+        if depends_on(node, lanes.var):
+            return self.vector(node, lanes, dtype, outer)
+        return self.scalar(node, outer)
+
+    def _vector_name(self, dtype: str, lanes: Lanes) -> str:
+        self._vectors.add((dtype, lanes.count))
+        return names.vector_type(dtype, lanes.count)
+
+    def vector_element(
+        self, tensor: str, indices: tuple[Expr, ...], lanes: Lanes, *, const: str
+    ) -> str:
+        """The elements of all lanes, which lie side by side, to read or to write."""
+        first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
+        kind = self._vector_name(self.tensors[tensor].dtype, lanes)
+        return f"*({const}{kind} *)({tensor} + {self.scalar(first, 12)})"
+
+
+def _wide(node: Expr) -> str:
+    """The cast that makes C compute a bare whole constant in 64 bits, where its own ``int`` is
+    short.
+    """
+    is_bare = isinstance(node, Const) and node.dtype == "int64" and abs(int(node.value)) >= 1 << 15
+    return "(int64_t)" if is_bare else ""
+
+
+def _literal(value: float | int | bool, dtype: str) -> str:
+    if dtype == "bool":
+        return "1" if value else "0"
+    if dtype.startswith("int"):
+        if value == -(2 ** (31 if dtype == "int32" else 63)):
+            return "INT32_MIN" if dtype == "int32" else "INT64_MIN"
+        return str(value) if value >= 0 else f"({value})"
+    number = float(value)
+    if number != number:
+        text = "NAN"
+    elif number in (float("inf"), float("-inf")):
+        text = "INFINITY" if number > 0 else "(-INFINITY)"
+    else:
+        # Hexadecimal is exact; decimal reads better where it is exact too.
+        text = (
+            repr(number)
+            if float(repr(number)) == number and len(repr(number)) < 12
+            else number.hex()
+        )
+    suffix = "f" if dtype == "float32" and text[0] not in "NI(" else ""
+    return f"({text}{suffix})" if text.startswith("-") else f"{text}{suffix}"
+
+
+def _at(node: Expr, var: str, value: int) -> Expr:
+    return simplify(substitute(node, {var: whole(value)}))
