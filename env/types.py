@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -347,8 +347,11 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class ErrorModel:
-    """How far an output may be from the float64 reference: ‖out − ref‖ / ‖ref‖ ≤ ``bound``, and
-    where the bound comes from.
+    """How far an output may be from the float64 reference, and where the bound comes from.
+
+    A problem with a ``magnitude`` is bounded element by element: |out − ref| ≤ ``bound`` ·
+    magnitude. One without is bounded as a whole: ‖out − ref‖ ≤ ``bound`` · ‖ref‖. A bound of 0
+    means exact.
     """
 
     bound: float
@@ -362,14 +365,33 @@ class ErrorModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Library:
+    """A library's kernel for a problem: its name, and the dotted path of a function that is called
+    with input and output arrays by name and writes the outputs.
+
+    The function is imported in a process of its own; ``needs`` is the distribution that it stands
+    on.
+    """
+
+    name: str
+    function: str
+    needs: str = "numpy"
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """What is to be computed, and all that a judge needs to know about it.
 
     ``reference`` maps input arrays to output arrays in float64, ``inputs`` draws input arrays for a
     workload, ``flops`` and ``moved_bytes`` count a workload's operations and its compulsory memory
     traffic (for the roofline). ``knobs`` are the values the problem offers to a knob space; a
-    target adds the constraints. ``unscheduled`` and ``default`` are knob values, where they are
-    known.
+    target adds the constraints. ``unscheduled`` are the knob values of the plain configuration.
+
+    What compiles for a CPU has more. ``definition`` gives the unscheduled LoopIR `Procedure` of a
+    workload of fixed extents; ``plain_c`` is the plain loops as C text after the calling convention;
+    ``library`` is who else computes it. Knob values become a program by ``sketch``, which maps them
+    to a schedule of the definition, or by ``template``, C text in which they are macros.
+    ``magnitude`` maps input arrays to what each output element's error is measured in, by output.
     """
 
     name: str
@@ -384,6 +406,12 @@ class Problem:
     spaces: tuple[str, ...]
     knobs: tuple[Knob, ...] = ()
     unscheduled: tuple[tuple[str, Scalar], ...] = ()
+    magnitude: Callable[[Arrays], Arrays] | None = None
+    definition: Callable[[Workload], Any] | None = None
+    plain_c: str | None = None
+    library: Library | None = None
+    sketch: Callable[[Mapping[str, Scalar]], tuple[Directive, ...]] | None = None
+    template: str | None = None
 
     def __post_init__(self) -> None:
         _refuse(
