@@ -388,10 +388,11 @@ class Problem:
     target adds the constraints. ``unscheduled`` are the knob values of the plain configuration.
 
     What compiles for a CPU has more. ``definition`` gives the unscheduled LoopIR `Procedure` of a
-    workload of fixed extents; ``plain_c`` is the plain loops as C text after the calling convention;
-    ``library`` is who else computes it. Knob values become a program by ``sketch``, which maps them
-    to a schedule of the definition, or by ``template``, C text in which they are macros.
-    ``magnitude`` maps input arrays to what each output element's error is measured in, by output.
+    workload of fixed extents; ``plain_c`` is the plain loops as C text after the calling
+    convention; ``library`` is who else computes it. Knob values become a program by ``sketch``,
+    which maps them to a schedule of the definition, or by ``template``, C text in which they are
+    macros. ``magnitude`` maps input arrays to what each output element's error is measured in, by
+    output.
     """
 
     name: str
@@ -466,7 +467,8 @@ class Request:
     """What a judge is asked: one candidate, one stage, how many samples, and against what.
 
     ``trial`` is the trial's number (simulated drift depends on it); ``first_repeat`` is the number
-    of the first sample, so that no two stages draw the same one.
+    of the first sample, so that no two stages draw the same one; ``state`` is where operands are
+    when a call starts.
     """
 
     candidate: Candidate
@@ -476,9 +478,11 @@ class Request:
     process_pairs: int = 1
     pairs: int = 1
     first_repeat: int = 0
+    state: CacheState = CacheState.COLD
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stage", Stage(self.stage))
+        object.__setattr__(self, "state", CacheState(self.state))
         for name, least in (("trial", 0), ("first_repeat", 0), ("process_pairs", 1), ("pairs", 1)):
             _whole(f"Request.{name}", getattr(self, name), least)
         roles = [r.role for r in self.against]
@@ -574,7 +578,8 @@ class Verdict:
     """What a judge found: a status, a class code with its evidence, and samples only if the
     candidate passed.
 
-    ``max_error`` is the largest ‖out − ref‖ / ‖ref‖, present only if values were compared.
+    ``max_error`` is the largest error in units of the problem's error model (|out − ref| /
+    magnitude, or ‖out − ref‖ / ‖ref‖), present only if values were compared.
     ``floors_ns`` are the physical floors of the workloads, in the order of `Measurement`s against
     the baseline; no candidate is credited below its floor.
 

@@ -1,7 +1,9 @@
 """Intervals and claims, derived from raw samples.
 
-Pairs: the unit is the process pair (its median log ratio); the interval is Student's t over process
-pairs, with Welch and Satterthwaite's degrees of freedom when several workloads are averaged.
+Pairs: the unit is the process pair (its median log ratio). The interval is a percentile bootstrap
+over process pairs, expanded for few of them, and never narrower than Student's t over process pairs
+(Satterthwaite's degrees of freedom when several workloads are averaged). Calls are not resampled
+within a process pair: their spread is in the medians already, and would count twice.
 Unpaired samples: the expanded percentile
 bootstrap of the ratio of medians, never narrower than Welch's t; its draws are seeded by the
 samples, so that an interval is a function of the stored measurement and nothing else.
@@ -82,16 +84,34 @@ def _cap(verdict: Verdict, chosen: tuple[Measurement, ...]) -> float:
 
 
 def _paired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
-    count = len(chosen)
+    count, least = len(chosen), math.inf
     means: list[float] = []
     parts: list[tuple[float, int]] = []
+    draws = np.zeros(RESAMPLES)
     for m in chosen:
         logs = process_log_ratios(m)
         if len(logs) < 2:
             return -math.inf, math.inf
+        least = min(least, len(logs))
         means.append(statistics.fmean(logs))
         parts.append((statistics.variance(logs) / len(logs) / count**2, len(logs) - 1))
-    return _t_limits(statistics.fmean(means), parts)
+        draws += _process_draws(m, logs) / count
+    low, high = _t_limits(statistics.fmean(means), parts)
+    tail = _expanded_tail(int(least))
+    drawn_low, drawn_high = np.quantile(draws, (tail, 1 - tail))
+    return min(low, float(drawn_low)), max(high, float(drawn_high))
+
+
+def _process_draws(measurement: Measurement, logs: list[float]) -> NDArray[np.float64]:
+    """Means of resampled process pairs; the draws are seeded by the samples."""
+    if len(set(logs)) == 1:
+        return np.full(RESAMPLES, logs[0])
+    text = repr((measurement.workload, measurement.samples))
+    seed = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    rng = np.random.default_rng(int.from_bytes(seed, "big"))
+    picks = rng.integers(len(logs), size=(RESAMPLES, len(logs)))
+    means: NDArray[np.float64] = np.array(logs)[picks].mean(axis=1)
+    return means
 
 
 def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
@@ -107,7 +127,8 @@ def _unpaired_limits(chosen: tuple[Measurement, ...]) -> tuple[float, float]:
         seed = hashlib.blake2b(repr((m.workload, m.samples)).encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(seed, "big"))
         reference = np.array(m.samples.reference_ns)
-        draws += np.log(_medians(reference, rng) / _medians(np.array(m.samples.candidate_ns), rng))
+        candidate = np.array(m.samples.candidate_ns)
+        draws += np.log(_medians(reference, rng) / _medians(candidate, rng))
     tail = _expanded_tail(int(least))
     low, high = np.quantile(draws / len(chosen), (tail, 1 - tail))
     # A bootstrap of medians knows only the values it has: with few samples of unequal spread it is

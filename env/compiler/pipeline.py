@@ -19,7 +19,7 @@ from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.call import Kernel
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
 from kernelwright.env.compiler.schedule.edit import check_kinds
-from kernelwright.env.compiler.schedule.trace import apply_trace
+from kernelwright.env.compiler.schedule.memo import cached_apply
 from kernelwright.env.types import Directive
 
 
@@ -40,8 +40,11 @@ def lower(procedure: Procedure, trace: Sequence[Directive] = ()) -> Lowered:
         CodegenError: if the result has no C form.
     """
     try:
-        scheduled = apply_trace(verify(procedure), trace)
-        final = check_kinds("lower", verify(simplify_procedure(scheduled)))
+        if trace:
+            # What a directive leaves is simplified, verified and proved already.
+            final = cached_apply(verify(procedure), trace)
+        else:
+            final = check_kinds("lower", verify(simplify_procedure(verify(procedure))))
         return Lowered(final, generate(final))
     except RecursionError:
         raise CodegenError("expected expressions of less than a thousand levels") from None

@@ -5,7 +5,7 @@ up until none applies.
     x + 0, 0 + x, x - 0, x * 1, 1 * x, x // 1   →   x
     x * 0, 0 * x, x % 1                         →   0
     (x + a) + b  →  x + (a + b),   (x * a) * b  →  x * (a * b)
-    (x + a) * b  →  x * b + a * b,   x + (y + z)  →  (x + y) + z
+    (x + a) * b  →  x * b + a * b,   x + (y + z)  →  (x + y) + z  (whole numbers)
     min(x, x), max(x, x)                        →   x
     true and c, c and true, false or c          →   c;   false and c → false;   true or c → true
     select(true, a, b) → a;   select(false, a, b) → b
@@ -24,6 +24,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
     Block,
+    Cast,
     Const,
     Expr,
     For,
@@ -66,8 +67,12 @@ def whole(value: int) -> Const:
 
 def simplify(node: Expr) -> Expr:
     """The expression after all rules."""
-    operands = tuple(simplify(child) for child in children(node))
-    node = rebuild(node, operands) if operands else node
+    if isinstance(node, Const | Var):
+        return node
+    operands = children(node)
+    simpler = tuple(simplify(child) for child in operands)
+    if any(new is not old for new, old in zip(simpler, operands, strict=True)):
+        node = rebuild(node, simpler)
     while True:
         again = _once(node)
         if again is node:
@@ -79,41 +84,89 @@ def _is(node: Expr, value: int) -> bool:
     return isinstance(node, Const) and node.dtype == "int64" and node.value == value
 
 
+def _is_whole(node: Expr) -> bool:
+    """Whether an expression is known to be a whole number, whose sums may be regrouped."""
+    while isinstance(node, Binary) and node.op in _FOLD:
+        node = node.left
+    return isinstance(node, Var) or (isinstance(node, Const | Cast) and node.dtype == "int64")
+
+
 def _once(node: Expr) -> Expr:
+    """The expression after one rule, or itself."""
     match node:
-        case Binary(op, Const(a, "int64"), Const(b, "int64")):
-            return _fold(node, op, a, b)
-        case Binary("add", x, y) if _is(y, 0):
-            return x
-        case Binary("add", x, y) if _is(x, 0):
-            return y
-        case Binary("sub", x, y) if _is(y, 0):
-            return x
-        case Binary("mul", x, y) if _is(x, 1) or _is(y, 0):
-            return y
-        case Binary("mul", x, y) if _is(y, 1) or _is(x, 0):
-            return x
-        case Binary("floordiv", x, y) if _is(y, 1):
-            return x
-        case Binary("mod", _, y) if _is(y, 1):
-            return whole(0)
-        case Binary("add", Binary("add", x, Const(a, "int64")), Const(b, "int64")):
-            return Binary("add", x, whole(int(a) + int(b)))
-        case Binary("mul", Binary("mul", x, Const(a, "int64")), Const(b, "int64")):
-            return Binary("mul", x, whole(int(a) * int(b)))
-        case Binary("mul", Binary("add", x, Const(a, "int64")), Const(b, "int64")):
-            return Binary("add", simplify(Binary("mul", x, whole(int(b)))), whole(int(a) * int(b)))
-        case Binary("add", x, Binary("add", y, z)):
-            return Binary("add", simplify(Binary("add", x, y)), z)
-        case Binary("min" | "max", Var() as x, y) if x == y:
-            return x
-        case Binary("and", x, y) | Binary("or", x, y):
-            return _logic(node, x, y)
+        case Binary():
+            rule = _RULES.get(node.op)
+            match node.left, node.right:
+                case Const(a, "int64"), Const(b, "int64"):
+                    return _fold(node, node.op, a, b)
+            return node if rule is None else rule(node)
         case Unary("not", Const(a, "bool")):
             return FALSE if a else TRUE
         case Select(Const(a, "bool"), then, other):
             return then if a else other
     return node
+
+
+def _add(node: Binary) -> Expr:
+    x, y = node.left, node.right
+    if _is(y, 0):
+        return x
+    if _is(x, 0):
+        return y
+    match x, y:
+        case Binary("add", inner, Const(a, "int64")), Const(b, "int64"):
+            return Binary("add", inner, whole(int(a) + int(b)))
+        case _, Binary("add", left, right) if _is_whole(x):
+            return Binary("add", simplify(Binary("add", x, left)), right)
+    return node
+
+
+def _sub(node: Binary) -> Expr:
+    return node.left if _is(node.right, 0) else node
+
+
+def _mul(node: Binary) -> Expr:
+    x, y = node.left, node.right
+    if _is(x, 1) or _is(y, 0):
+        return y
+    if _is(y, 1) or _is(x, 0):
+        return x
+    match x, y:
+        case Binary("mul", inner, Const(a, "int64")), Const(b, "int64"):
+            return Binary("mul", inner, whole(int(a) * int(b)))
+        case Binary("add", inner, Const(a, "int64")), Const(b, "int64"):
+            product = simplify(Binary("mul", inner, whole(int(b))))
+            return Binary("add", product, whole(int(a) * int(b)))
+    return node
+
+
+def _floordiv(node: Binary) -> Expr:
+    return node.left if _is(node.right, 1) else node
+
+
+def _mod(node: Binary) -> Expr:
+    return whole(0) if _is(node.right, 1) else node
+
+
+def _extremum(node: Binary) -> Expr:
+    return node.left if isinstance(node.left, Var) and node.left == node.right else node
+
+
+def _connective(node: Binary) -> Expr:
+    return _logic(node, node.left, node.right)
+
+
+_RULES: dict[str, Callable[[Binary], Expr]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "min": _extremum,
+    "max": _extremum,
+    "and": _connective,
+    "or": _connective,
+}
 
 
 def _fold(node: Expr, op: str, a: Any, b: Any) -> Expr:

@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kernelwright.env.compiler.runtime.toolchain import ALWAYS, Toolchain
+from kernelwright.env.compiler.runtime.folders import user_folder
+from kernelwright.env.compiler.runtime.toolchain import Toolchain
+
+
+def cache_folder() -> Path:
+    """Where this user's builds are kept.
+
+    Raises:
+        OSError: if there is no such place that can be written.
+    """
+    return user_folder("builds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +50,20 @@ class BuildCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def build(self, source: str, toolchain: Toolchain, flags: Sequence[str]) -> Build:
-        """The library of a source text, compiled only if it is not there.
+    def build(
+        self,
+        source: str,
+        toolchain: Toolchain,
+        flags: Sequence[str],
+        *,
+        executable: bool = False,
+    ) -> Build:
+        """The library of a source text, or the program, compiled only if it is not there.
 
         Raises:
             BuildError: if the compiler refuses.
         """
-        entry = self.folder / _key(source, toolchain, flags)
+        entry = self.folder / _key(source, toolchain, flags, executable=executable)
         log = _verified(entry)
         if log is not None:
             return Build(entry / "kernel.so", log, cached=True)
@@ -54,7 +71,7 @@ class BuildCache:
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".new-") as scratch:
             fresh = Path(scratch) / "entry"
             fresh.mkdir()
-            log = toolchain.compile(source, str(fresh / "kernel.so"), flags)
+            log = toolchain.compile(source, str(fresh / "kernel.so"), flags, executable=executable)
             (fresh / "kernel.c").write_text(source)
             about = {"sha256": _sha256(fresh / "kernel.so"), "log": log, "flags": list(flags)}
             (fresh / "entry.json").write_text(json.dumps(about))
@@ -87,9 +104,9 @@ def _verified(entry: Path) -> str | None:
         return None
 
 
-def _key(source: str, toolchain: Toolchain, flags: Sequence[str]) -> str:
-    compiler = [list(toolchain.command), toolchain.version, list(ALWAYS)]
-    parts = [source, compiler, list(flags), _machine()]
+def _key(source: str, toolchain: Toolchain, flags: Sequence[str], *, executable: bool) -> str:
+    words = toolchain.words(flags, executable=executable)
+    parts = [source, toolchain.command, toolchain.version, words, _machine()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

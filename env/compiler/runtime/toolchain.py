@@ -9,21 +9,45 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.runtime.bounded import TimeLimitError, run_bounded
+from kernelwright.env.compiler.runtime.folders import user_folder
 
 DEFAULT_FLAGS = ("-O3", "-march=native")
 TOOLCHAINS = ("gcc", "clang", "zig")
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
-ALWAYS = ("-std=gnu11", "-shared", "-fPIC", "-fno-semantic-interposition", "-fwrapv")
+ALWAYS = ("-std=gnu11", "-fwrapv")
+SHARED = ("-shared", "-fPIC", "-fno-semantic-interposition")
 _REFUSED = ("-fgraphite", "-floop-nest-optimize", "-floop-parallelize-all")
 # gcc's words that clang spells otherwise.
-_CLANG = {"-fno-tree-vectorize": "-fno-vectorize"}
+_CLANG = {"-fno-tree-vectorize": "-fno-vectorize", "-ftree-vectorize": "-fvectorize"}
+# clang only warns of what it ignores.
+_NOTHING_IGNORED = (
+    "-Werror=ignored-optimization-argument",
+    "-Werror=unused-command-line-argument",
+)
+# What each compiler needs to be the C compiler that this project means. gcc's steps talk through
+# pipes. zig keeps frame pointers and, without optimisation, traps on undefined behaviour.
+_OWN = {
+    "gcc": ("-pipe",),
+    "clang": _NOTHING_IGNORED,
+    "zig": (*_NOTHING_IGNORED, "-fno-sanitize=all", "-fomit-frame-pointer"),
+}
+# zig knows two levels and takes them for clang's second and none; the word after it is for clang.
+_ZIG_LEVELS = {
+    "-O": ("-O1", "-Xclang", "-O1"),
+    "-O1": ("-O1", "-Xclang", "-O1"),
+    "-Og": ("-O1", "-Xclang", "-O1"),
+    "-O3": ("-O3", "-Xclang", "-O3"),
+    "-Ofast": ("-O3", "-Xclang", "-O3", "-ffast-math"),
+}
 
 
 class BuildError(CompilerError):
@@ -46,47 +70,112 @@ class Toolchain:
         """The flags in this compiler's words.
 
         Raises:
-            BuildError: for a flag that is known to compile correct code wrongly.
+            BuildError: for a flag that is known to compile correct code wrongly, or that this
+                compiler would not honour.
         """
-        out = []
         for flag in flags:
             if flag.startswith(_REFUSED):
                 raise BuildError(f"{flag}: expected no Graphite flag; it miscompiles correct loops")
-            out.append(flag if self.name == "gcc" else _CLANG.get(flag, flag))
-        return tuple(out)
+        if self.name == "gcc":
+            return tuple(flags)
+        words = tuple(_CLANG.get(flag, flag) for flag in flags)
+        return _zig_words(words) if self.name == "zig" else words
 
-    def compile(self, source: str, target: str, flags: Sequence[str], limit_s: float = 60.0) -> str:
-        """Compile C text to a shared library at ``target`` and return the compiler's log.
+    def words(self, flags: Sequence[str], *, executable: bool = False) -> tuple[str, ...]:
+        """All that this compiler is told beyond the text: what decides what comes out.
+
+        Raises:
+            BuildError: for a flag that `translate` refuses.
+        """
+        kind = () if executable else SHARED
+        return (*ALWAYS, *_OWN.get(self.name, ()), *kind, *self.translate(flags))
+
+    def compile(
+        self,
+        source: str,
+        target: str,
+        flags: Sequence[str],
+        limit_s: float = 60.0,
+        *,
+        executable: bool = False,
+    ) -> str:
+        """Compile C text to a shared library, or a program, at ``target``; the compiler's log.
+
+        The compiler runs in the target's folder, sees little of this process's environment, and is
+        killed with all that it started when its time is over.
 
         Raises:
             BuildError: with the log, if the compiler refuses or takes longer than ``limit_s``.
         """
-        command = [*self.command, *ALWAYS, *self.translate(flags), "-x", "c", "-", "-o", target]
+        path = Path(target).absolute()
+        words = self.words(flags, executable=executable)
+        command = [*self.command, *words, "-x", "c", "-", "-o", str(path), "-lm"]
         try:
-            done = subprocess.run(
-                [*command, "-lm"],
-                input=source,
-                capture_output=True,
-                text=True,
-                timeout=limit_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            status, log = self._run(command, source, path.parent, limit_s)
+        except TimeLimitError:
             raise BuildError(f"{self.name} took longer than {limit_s:g} s") from None
-        log = done.stderr.strip()
-        if done.returncode:
-            raise BuildError(f"{self.name} refused the code (exit {done.returncode})", log)
+        except OSError as error:
+            raise BuildError(f"{self.name} cannot be run: {error}") from None
+        if status:
+            raise BuildError(f"{self.name} {_refusal(status, flags, log)}", log)
         return log
+
+    def _run(
+        self, command: Sequence[str], source: str, folder: Path, limit_s: float
+    ) -> tuple[int, str]:
+        if self.name != "zig":
+            return run_bounded(command, source, folder=folder, limit_s=limit_s)
+        # zig builds its own libraries once, for all; what it keeps of each source is thrown away.
+        # It runs for ever where it cannot write, so it is always told where it can.
+        with tempfile.TemporaryDirectory(prefix="kernelwright-zig-") as scratch:
+            settings = {
+                "ZIG_GLOBAL_CACHE_DIR": str(user_folder("zig")),
+                "ZIG_LOCAL_CACHE_DIR": scratch,
+            }
+            return run_bounded(command, source, folder=folder, limit_s=limit_s, settings=settings)
+
+
+def _zig_words(flags: Sequence[str]) -> tuple[str, ...]:
+    """Flags for zig, whose clang is a part of something that has its own ideas of machines.
+
+    Raises:
+        BuildError: for a flag that zig takes and does not honour.
+    """
+    machine, out = "baseline", list[str]()
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        if name == "-march":
+            # zig's names of machines are identifiers; without one it compiles for this machine.
+            machine = value.replace("-", "_")
+        elif name == "-fopenmp":
+            raise BuildError("-fopenmp: expected gcc or clang; zig has no OpenMP library")
+        elif name == "-mtune":
+            raise BuildError("-mtune: expected -march alone; zig would compile for that machine")
+        else:
+            out += _ZIG_LEVELS.get(flag, (flag,))
+    return (f"-mcpu={machine}", *out)
+
+
+def _refusal(status: int, flags: Sequence[str], log: str) -> str:
+    """What a failed compiler's status means."""
+    if "-fopenmp" in flags and ("-lomp" in log or "omp.h" in log):
+        return "has no OpenMP library (libomp) on this machine"
+    if status < 0:
+        return f"was ended by signal {-status}"
+    return f"refused the code (exit {status})"
 
 
 def _command(name: str) -> tuple[str, ...] | None:
-    if name == "zig":
-        return (sys.executable, "-m", "ziglang", "cc") if find_spec("ziglang") else None
-    path = shutil.which(name)
-    return (path,) if path else None
+    if name != "zig":
+        path = shutil.which(name)
+        return (path,) if path else None
+    # The package's ``python -m ziglang`` does nothing but start this program.
+    package = find_spec("ziglang")
+    places = package.submodule_search_locations if package else None
+    program = Path(places[0]) / "zig" if places else None
+    return (str(program), "cc") if program and program.is_file() else None
 
 
-@lru_cache(maxsize=8)
 def find_toolchain(name: str | None = None) -> Toolchain:
     """A toolchain by name, or the first that is there.
 
@@ -96,10 +185,20 @@ def find_toolchain(name: str | None = None) -> Toolchain:
     for candidate in TOOLCHAINS if name is None else (name,):
         command = _command(candidate)
         if command is not None:
-            done = subprocess.run(
-                [*command, "--version"], capture_output=True, text=True, check=False
-            )
-            version = (done.stdout or done.stderr).splitlines()[0]
-            return Toolchain(candidate, command, version)
+            return Toolchain(candidate, command, _version(candidate, command))
     expected = name or "one of gcc, clang or the Python package ziglang"
     raise BuildError(f"expected {expected}, found no such compiler")
+
+
+@lru_cache(maxsize=8)
+def _version(name: str, command: tuple[str, ...]) -> str:
+    """What a compiler calls itself; asked once a process."""
+    asked = [command[0], "version" if name == "zig" else "--version"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{command[0]} cannot be run: {error}") from None
+    lines = (done.stdout or done.stderr).splitlines()
+    if done.returncode or not lines:
+        raise BuildError(f"{command[0]} does not say its version (exit {done.returncode})")
+    return f"zig {lines[0]}" if name == "zig" else lines[0]

@@ -268,6 +268,9 @@ SIMPLER = [
     (Binary("floordiv", whole(1), whole(0)), Binary("floordiv", whole(1), whole(0))),
     (add(whole(2**62), whole(2**62)), add(whole(2**62), whole(2**62))),
     (add(f32(0.0), X), add(f32(0.0), X)),
+    (add(I, add(J, whole(2))), add(add(I, J), whole(2))),
+    # Sums of floats keep their order: regrouped they round differently.
+    (Binary("add", X, Binary("add", X, X)), Binary("add", X, Binary("add", X, X))),
 ]
 
 

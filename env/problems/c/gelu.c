@@ -1,0 +1,8 @@
+#include <math.h>
+#include <stdint.h>
+
+void gelu(const float *restrict x, float *restrict y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * 0.5f * (1 + erff(x[i] * 0.70710678f));
+}

@@ -1,0 +1,9 @@
+#include <stdint.h>
+
+void histogram(const int32_t *restrict data, int32_t *restrict counts, int64_t n, int64_t bins)
+{
+    for (int64_t b = 0; b < bins; b++)
+        counts[b] = 0;
+    for (int64_t i = 0; i < n; i++)
+        counts[data[i]]++;
+}

@@ -1,0 +1,64 @@
+"""What the problems' modules share to say what they compute: LoopIR with fixed extents, plain C
+text, and inputs drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kernelwright.env.compiler.ir.nodes import Procedure, Stmt, Tensor
+from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.runtime.call import C_TYPES
+from kernelwright.env.problems.shapes import shape_of
+from kernelwright.env.types import Arrays, TensorSpec, Workload
+
+FLOATS: dict[str, type[np.float32] | type[np.float64]] = {
+    "float32": np.float32,
+    "float64": np.float64,
+}
+C_DIR = Path(__file__).parent / "c"
+
+
+def fixed_extents(
+    name: str, tensors: Sequence[TensorSpec], body: Callable[[Mapping[str, int]], Stmt]
+) -> Callable[[Workload], Procedure]:
+    """A problem's ``definition``: the procedure over its tensors, in declared order, whose body is
+    made for a workload's extents.
+
+    It raises a ValueError for a workload with a range: directives need to know the numbers.
+    """
+
+    def definition(workload: Workload) -> Procedure:
+        extents = workload.fixed
+        arguments = tuple(
+            Tensor(spec.name, tuple(map(whole, shape_of(spec, extents))), spec.dtype, spec.role)
+            for spec in tensors
+        )
+        return verify(Procedure(name, tuple(extents), arguments, body(extents)))
+
+    return definition
+
+
+def plain_c(name: str, dtype: str = "float32") -> str:
+    """The plain loops of a problem; ``TYPE`` in the file stands for the type of its elements."""
+    return (C_DIR / f"{name}.c").read_text().replace("TYPE", C_TYPES[dtype])
+
+
+def normal_inputs(
+    tensors: Sequence[TensorSpec],
+) -> Callable[[Workload, np.random.Generator], Arrays]:
+    """A problem's ``inputs``: standard normal elements, tensor by tensor in declared order."""
+
+    def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
+        extents = workload.fixed
+        return {
+            spec.name: rng.standard_normal(shape_of(spec, extents), FLOATS[spec.dtype])
+            for spec in tensors
+            if spec.role == "input"
+        }
+
+    return inputs

@@ -1,0 +1,117 @@
+"""Comparing outputs with the reference, by the problem's error model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.types import Arrays, Problem
+from kernelwright.evaluators.cpu.memory import Arena
+
+# The inverse of a magnitude of 0: nothing but the exact value is allowed there.
+_FORBIDDING = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an output is not the answer: a class code and what was seen."""
+
+    code: str
+    evidence: str
+    error: float | None
+
+
+class Answers:
+    """The reference's outputs for one set of inputs, with what their error is measured in.
+
+    The reference is computed here, in a process that never loads a candidate.
+    """
+
+    def __init__(self, problem: Problem, inputs: Arrays) -> None:
+        self._model = problem.error_model
+        self._reference = problem.reference(inputs)
+        self._inverse: dict[str, NDArray[np.float64]] = {}
+        self._exact = self._model.bound == 0
+        if problem.magnitude is not None and not self._exact:
+            for name, scale in problem.magnitude(inputs).items():
+                wide = np.asarray(scale, np.float64)
+                with np.errstate(divide="ignore"):
+                    inverse = np.minimum(1 / wide, _FORBIDDING)
+                self._inverse[name] = np.ascontiguousarray(
+                    np.broadcast_to(inverse, self._reference[name].shape)
+                )
+        self._room = {n: np.empty(a.shape, np.float64) for n, a in self._reference.items()}
+
+    def check(self, arena: Arena) -> tuple[Fault | None, float]:
+        """What is wrong with the outputs in an arena, and their largest error in units of the error
+        model.
+        """
+        damage = arena.damaged()
+        if damage is not None:
+            return Fault("out_of_bounds", f"wrote into the {damage}", None), 0.0
+        worst = 0.0
+        for name, reference in self._reference.items():
+            output = arena.views[name]
+            error = self._error(name, output, reference)
+            if not error <= self._model.bound:
+                return self._fault(arena, name, output, reference, error), error
+            worst = max(worst, error)
+        return None, worst
+
+    def _error(
+        self, name: str, output: NDArray[np.generic], reference: NDArray[np.generic]
+    ) -> float:
+        if self._exact:
+            return 0.0 if np.array_equal(output, reference) else np.inf
+        room = self._room[name]
+        with np.errstate(all="ignore"):
+            np.subtract(output, reference, out=room, dtype=np.float64, casting="unsafe")
+            if name in self._inverse:
+                np.abs(room, out=room)
+                room *= self._inverse[name]
+                return float(room.max(initial=0.0))
+            norm = float(np.linalg.norm(reference))
+            distance = float(np.linalg.norm(room))
+        return distance / norm if norm else (0.0 if distance == 0 else np.inf)
+
+    def _fault(
+        self,
+        arena: Arena,
+        name: str,
+        output: NDArray[np.generic],
+        reference: NDArray[np.generic],
+        error: float,
+    ) -> Fault:
+        poisoned = arena.poisoned(name)
+        if poisoned.any():
+            place = tuple(int(i) for i in np.argwhere(poisoned)[0])
+            evidence = f"{int(poisoned.sum()):,} of {output.size:,} elements of {name} were never "
+            return Fault("unwritten", f"{evidence}written, the first at {_at(place)}", None)
+        if output.dtype.kind == "f":
+            odd = ~np.isfinite(output) & np.isfinite(reference)
+            if odd.any():
+                place = tuple(int(i) for i in np.argwhere(odd)[0])
+                found = output[place]
+                evidence = (
+                    f"{name}{_at(place)} is {found}, {int(odd.sum()):,} elements are not finite"
+                )
+                return Fault("not_finite", evidence, None)
+        if self._exact:
+            wrong = output != reference
+        elif name in self._inverse:
+            wrong = self._room[name] > self._model.bound
+        else:
+            wrong = np.abs(self._room[name]) == np.abs(self._room[name]).max()
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        count = f"{int(wrong.sum()):,} of {output.size:,} elements are off; "
+        shown = f"{name}{_at(place)} is {output[place]}, expected {reference[place]}"
+        limit = "" if self._exact else f" (error {error:.3g}, at most {self._model.bound:.3g})"
+        whole = "" if self._exact or name in self._inverse else "in the norm; "
+        known = error if np.isfinite(error) else None
+        return Fault("wrong_value", f"{whole or count}{shown}{limit}", known)
+
+
+def _at(place: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, place))}]"
