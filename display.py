@@ -110,7 +110,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         headline = best["status"] if best["status"] != "ok" else "best sample so far"
         claim = f"{headline}: {best['speedup']:.3f}x the {base['name']} baseline"
         lines.append(f"{claim} ({interval}, {best['evidence']})")
-        lines.append("  " + " ".join(f"{k}={v}" for k, v in best["candidate"].items()))
+        lines += ["  " + line for line in _candidate(best["candidate"], best["language"])]
         lines.append(f"  candidate {best['key']}, trial {best['trial']}")
         known = [
             *best["log"].splitlines(),
@@ -119,7 +119,8 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         if known:
             lines.append("  " + " ".join(known))
     if base is not None:
-        knobs = " ".join(f"{k}={v}" for k, v in base.get("candidate", {}).items())
+        given = base.get("candidate", {})
+        knobs = " ".join(_candidate(given, base["language"])) if isinstance(given, dict) else ""
         lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
     if summary["library_ratio"] is not None:
         lines.append(f"library: {summary['library_ratio']:.3f} of its speed")
@@ -143,6 +144,15 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _candidate(given: Mapping[str, Any] | str, language: str) -> list[str]:
+    """A candidate on a few lines; a source is only counted."""
+    if not isinstance(given, str):
+        return [" ".join(f"{k}={v}" for k, v in given.items())]
+    if language == "source":
+        return [f"{len(given.splitlines())} lines of C"]
+    return given.splitlines() or ["no directives"]
+
+
 def _number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
@@ -150,14 +160,21 @@ def _number(value: float) -> str:
 def check_text(plan: Mapping[str, Any]) -> str:
     """A campaign's plan for people."""
     space, budget = plan["space"], plan["budget"]
-    share = 100 * plan["candidates"] / space["valid"]
+    share = ""
+    if space["finite"] and plan["candidates"] is not None:
+        share = f" ({100 * plan['candidates'] / space['valid']:.1f}% of the space)"
+    count = "no number of" if plan["candidates"] is None else f"at most {plan['candidates']:,}"
+    size = (
+        f"{space['combinations']:,} combinations, {space['valid']:,} valid"
+        if space["finite"]
+        else f"{space['kind']}, open"
+    )
     limits = ", ".join(f"{v:g} {k}" for k, v in budget.items() if v is not None)
     work = f"{plan['problem']} {', '.join(plan['workloads'])}"
     rows = [
         f"{plan['name']}: {work} on {plan['target']} ({plan['evidence']})",
-        f"space: {space['combinations']:,} combinations, {space['valid']:,} valid",
-        f"budget: {limits}; at most {plan['candidates']:,} candidates "
-        f"({share:.1f}% of the space) by {plan['driver']}",
+        f"space: {size}",
+        f"budget: {limits}; {count} candidates{share} by {plan['driver']}",
         f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
         f"then {plan['finalists']} finalists are confirmed",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),

@@ -9,10 +9,7 @@ ratios within one run.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import random
 import shutil
 import signal
@@ -23,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -36,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import crash_child
 from crash_child import tables
+from table import Row, print_groups
 
 import kernelwright.env.gym
 from kernelwright.configs.api import run
@@ -60,7 +57,6 @@ from kernelwright.search.trial import Event, Trial
 CRASH_CHILD = Path(crash_child.__file__)
 DRIVERS = ("random", "evolution", "cost_model")
 SHAPES = ((4096, 4096, 4096), (2048, 14336, 4096), (16, 14336, 4096), (512, 512, 16384))
-Row = tuple[str, str, str, bool | None]
 
 
 def figures() -> Iterator[Row]:
@@ -412,23 +408,5 @@ GROUPS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", choices=GROUPS)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    rows: list[Row] = []
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    print(f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, {versions}")
-    for name in arguments.only or GROUPS:
-        for row in GROUPS[name]():
-            rows.append(row)
-            mark = {True: "pass", False: "FAIL", None: "-"}[row[3]]
-            print(f"| {row[0]} | {row[1]} | {row[2]} | {mark} |", flush=True)
-    if arguments.json:
-        print(json.dumps(rows))
-    sys.exit(any(row[3] is False for row in rows))
-
-
 if __name__ == "__main__":
-    main()
+    print_groups(GROUPS, __doc__)

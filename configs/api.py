@@ -17,16 +17,19 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
-from kernelwright.env.types import Language
+from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.plan import Budget, Plan, StopRules
 from kernelwright.search.store import MemoryStore, SqliteStore
-from kernelwright.search.summary import summarise
+from kernelwright.search.summary import shown, summarise
 
 DATABASE = "run.sqlite"
 # Trials of the short search that `check` times when a budget is in seconds.
 PACE_TRIALS = 64
+PACE_MEASURED = 4
+# The most candidates that `check` speaks of.
+MAX_PACED = 10_000_000
 
 
 def run(
@@ -58,6 +61,9 @@ def run(
     if not 1 <= count <= MAX_WORKERS:
         raise ConfigError("workers", None, "workers", f"1 to {MAX_WORKERS}", str(count))
     built = build(campaign)
+    if built.target.missing:
+        found = "; ".join(built.target.missing)
+        raise campaign.document.error(("target",), "a machine that can judge with it", found)
     folder = Path(out) if out is not None else Path("runs") / campaign.file.name
     if fresh:
         folder = _unused(folder)
@@ -121,8 +127,8 @@ def _claim(
     text = json.dumps(resolved, sort_keys=True)
     baseline = plan.baseline
     entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
-    if baseline.candidate.language is Language.KNOBS:
-        entry["candidate"] = baseline.candidate.knobs
+    entry["language"] = baseline.candidate.language.value
+    entry["candidate"] = shown(baseline.candidate)
     if "config" not in meta:
         store.set_meta(config=text, baseline=json.dumps(entry), version=kernelwright.__version__)
         return None
@@ -184,9 +190,13 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
     """
     built = plan_of(config, overrides)
     space, budget = built.space, built.plan.budget
-    bought = [len(space.valid)] if budget.trials is None else [len(space.valid), budget.trials]
-    if budget.seconds is not None:
-        bought.append(int(min(len(space.valid), budget.seconds * _trials_a_second(built))))
+    finite = isinstance(space, KnobSpace)
+    bought = [len(space.valid)] if isinstance(space, KnobSpace) else []
+    if budget.trials is not None:
+        bought.append(budget.trials)
+    if budget.seconds is not None and not built.target.missing:
+        limit = min(bought, default=MAX_PACED)
+        bought.append(int(min(limit, budget.seconds * _trials_a_second(built))))
     return {
         "name": built.resolved["name"],
         "problem": built.problem.identity,
@@ -194,8 +204,13 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "target": built.resolved["target"]["name"],
         "evidence": built.target.evidence.value,
         "driver": built.resolved["driver"]["name"],
-        "space": {"combinations": space.combinations, "valid": len(space.valid)},
-        "candidates": min(bought),
+        "space": {
+            "kind": built.resolved["space"]["kind"],
+            "combinations": space.combinations if isinstance(space, KnobSpace) else None,
+            "valid": len(space.valid) if isinstance(space, KnobSpace) else None,
+            "finite": finite,
+        },
+        "candidates": min(bought, default=None),
         "budget": asdict(budget),
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
         "finalists": built.plan.confirm.finalists,
@@ -204,8 +219,11 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
 
 
 def _trials_a_second(built: Built) -> float:
-    """The pace of a short search that is thrown away."""
-    plan = replace(built.plan, budget=Budget(trials=PACE_TRIALS), stop=StopRules())
+    """The pace of a short search that is thrown away; a few trials are enough where each takes
+    long.
+    """
+    count = PACE_TRIALS if built.target.deterministic else PACE_MEASURED
+    plan = replace(built.plan, budget=Budget(trials=count), stop=StopRules())
     began, store = time.perf_counter(), MemoryStore()
-    Campaign(plan, store, until=lambda trial: trial.number == PACE_TRIALS - 1).run()
+    Campaign(plan, store, until=lambda trial: trial.number == count - 1).run()
     return len(store.trials()) / (time.perf_counter() - began)

@@ -8,31 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
-
+from kernelwright.configs.baseline import choose_baseline
 from kernelwright.configs.errors import nearest
-from kernelwright.configs.load import Campaign, resolved_config
+from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
+from kernelwright.configs.resolve import parameters
+from kernelwright.configs.spaces import AnySpace, make_space, with_template
 from kernelwright.env.options import OptionError
-from kernelwright.env.spaces.knobs import KnobSpace
-from kernelwright.env.types import (
-    Candidate,
-    Language,
-    Problem,
-    Reference,
-    Request,
-    Role,
-    Stage,
-    Status,
-    Verdict,
-)
+from kernelwright.env.types import CacheState, Problem
 from kernelwright.evaluators.target import Target
-from kernelwright.search.driver import Driver
-from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, Plan, StopRules
+from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
+from kernelwright.search.store import MemoryJournal
 
 T = TypeVar("T")
 JUDGE_DEFAULTS: dict[str, Any] = {
     "profile": "basic",
     "state": "cold",
+    "screen.pairs": 5,
     "confirm.process_pairs": 10,
     "confirm.pairs": 8,
 }
@@ -45,7 +37,7 @@ class Built:
     plan: Plan
     problem: Problem
     target: Target
-    space: KnobSpace
+    space: AnySpace
     resolved: dict[str, Any]
 
 
@@ -55,18 +47,14 @@ def build(campaign: Campaign) -> Built:
     Raises:
         ConfigError: if parts that are legal alone do not fit together.
     """
-    problem = _problem(campaign)
+    problem = with_template(campaign, _problem(campaign))
     target = _target(campaign, problem)
-    space = _space(campaign, problem, target)
+    space = make_space(campaign, problem, target)
     judge = _judge(campaign, target)
-    hashes = _hashes(campaign, target)
     file = campaign.file
-    seed, batch = file.seed, file.batch
-    factory, options = campaign.driver.factory, campaign.driver.options
-
-    def make_driver() -> Driver:
-        driver: Driver = factory(space, seed=seed, batch=batch, **options)
-        return driver
+    state = CacheState(judge.get("state", CacheState.COLD))
+    baseline = choose_baseline(campaign, problem, target, space, state)
+    hashes = _hashes(campaign, target)
 
     if file.stop.roofline is not None and target.device is None:
         found = f"{file.stop.roofline} on a device without a table"
@@ -75,31 +63,63 @@ def build(campaign: Campaign) -> Built:
     plan = Plan(
         space=space,
         evaluator=target,
-        make_driver=_checked(make_driver, campaign),
-        baseline=_baseline(campaign, target, space),
+        make_driver=_driver_factory(campaign, problem, space),
+        baseline=baseline,
         library=target.library,
-        budget=Budget(file.budget.trials, file.budget.seconds),
+        budget=Budget(
+            file.budget.trials, file.budget.seconds, file.budget.calls, file.budget.tokens
+        ),
         stop=StopRules(file.stop.roofline, file.stop.plateau),
         confirm=ConfirmPlan(
             file.judge.confirm.finalists, confirm.get("process_pairs", 1), confirm.get("pairs", 1)
         ),
-        batch=batch,
-        seed=seed,
+        batch=file.batch,
+        seed=file.seed,
+        screen_pairs=judge.get("screen", {}).get("pairs", 1),
+        state=state,
     )
     return Built(plan, problem, target, space, resolved_config(campaign, hashes, judge))
 
 
-def _checked(make: Callable[[], Driver], campaign: Campaign) -> Callable[[], Driver]:
-    """``make``, once it is known that it works and makes a driver."""
-    driver = _made(campaign, "driver", make)
+def _driver_factory(
+    campaign: Campaign, problem: Problem, space: AnySpace
+) -> Callable[[Journal], Driver]:
+    """What makes the campaign's driver, once it is known that it works and makes one."""
+    file, choice, document = campaign.file, campaign.driver, campaign.document
+    wanted = parameters(choice.factory) & set(AGENT_PARTS)
+    if "backend" in wanted and campaign.backend is None:
+        found = f"none, and {choice.name} asks a model"
+        raise document.error(("agents",), "the key 'backend' under 'agents'", found)
+    if "backend" not in wanted and campaign.backend is not None:
+        expected = f"no model for driver {choice.name}, which does not ask one"
+        raise document.error(("agents",), expected, "a backend")
+    parts: dict[str, Any] = {"problem": problem}
+    if file.agents is not None and campaign.backend is not None:
+        backend = campaign.backend
+        seeded = {"seed": file.seed} if "seed" in parameters(backend.factory) else {}
+        parts["backend"] = _made(
+            campaign, ("agents", "backend"), lambda: backend.factory(**seeded, **backend.options)
+        )
+        parts["prompt"] = file.agents.prompt
+
+    def make(journal: Journal) -> Driver:
+        given = {name: part for name, part in parts.items() if name in wanted}
+        if "journal" in wanted:
+            given["journal"] = journal
+        driver: Driver = choice.factory(
+            space, seed=file.seed, batch=file.batch, **given, **choice.options
+        )
+        return driver
+
+    driver = _made(campaign, ("driver",), lambda: make(MemoryJournal()))
     lacking = [name for name in ("ask", "tell", "stopped") if not hasattr(driver, name)]
     if lacking:
-        found = f"{campaign.driver.name} without {' and '.join(lacking)}"
-        raise campaign.document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
+        found = f"{choice.name} without {' and '.join(lacking)}"
+        raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
     return make
 
 
-def _made(campaign: Campaign, key: str, make: Callable[[], T]) -> T:
+def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T:
     """What a choice's factory makes; a plug-in may raise anything, so anything is caught.
 
     Raises:
@@ -109,16 +129,16 @@ def _made(campaign: Campaign, key: str, make: Callable[[], T]) -> T:
         return make()
     except OptionError as error:
         raise campaign.document.error(
-            (key, error.option), error.expected, error.found, error.nearest
+            (*path, error.option), error.expected, error.found, error.nearest
         ) from None
     except (Exception, SystemExit) as error:
         found = f"{type(error).__name__}: {error}"
-        raise campaign.document.error((key,), f"a {key} that can be made", found) from error
+        raise campaign.document.error(path, f"a {path[-1]} that can be made", found) from error
 
 
 def _problem(campaign: Campaign) -> Problem:
     problem = _made(
-        campaign, "problem", lambda: campaign.problem.factory(**campaign.problem.options)
+        campaign, ("problem",), lambda: campaign.problem.factory(**campaign.problem.options)
     )
     if not isinstance(problem, Problem):
         found = f"{campaign.problem.name} returned {type(problem).__name__}"
@@ -142,6 +162,7 @@ TARGET_PARTS = (
     "members",
     "members_reason",
     "unscheduled",
+    "baseline",
     "library",
     "judge_keys",
     "files",
@@ -153,7 +174,7 @@ TARGET_PARTS = (
 def _target(campaign: Campaign, problem: Problem) -> Target:
     choice, seed = campaign.target, campaign.file.seed
     target: Target = _made(
-        campaign, "target", lambda: choice.factory(problem, seed=seed, **choice.options)
+        campaign, ("target",), lambda: choice.factory(problem, seed=seed, **choice.options)
     )
     lacking = [name for name in TARGET_PARTS if not hasattr(target, name)]
     if lacking:
@@ -162,26 +183,13 @@ def _target(campaign: Campaign, problem: Problem) -> Target:
     return target
 
 
-def _space(campaign: Campaign, problem: Problem, target: Target) -> KnobSpace:
-    return _made(
-        campaign,
-        "target",
-        lambda: KnobSpace(
-            problem.knobs,
-            target.constraints,
-            members=target.members(problem),
-            members_reason=target.members_reason,
-            default=target.unscheduled(problem),
-        ),
-    )
-
-
 def _judge(campaign: Campaign, target: Target) -> dict[str, Any]:
     """The judge's section with its defaults, refusing what this target has no use for."""
     section, legal = campaign.file.judge, target.judge_keys
     given = {
         "profile": section.profile,
         "state": section.state,
+        "screen.pairs": section.screen.pairs,
         "confirm.process_pairs": section.confirm.process_pairs,
         "confirm.pairs": section.confirm.pairs,
     }
@@ -202,8 +210,8 @@ def _judge(campaign: Campaign, target: Target) -> dict[str, Any]:
             raise campaign.document.error(
                 path, expected, repr(chosen), nearest(str(chosen), allowed)
             )
-        section_out = out["confirm"] if "." in key else out
-        section_out[key.rpartition(".")[2]] = chosen
+        inner, _, last = key.rpartition(".")
+        (out.setdefault(inner, {}) if inner else out)[last] = chosen
     return out
 
 
@@ -220,50 +228,3 @@ def _hashes(campaign: Campaign, target: Target) -> dict[str, str]:
                 ("hashes", name), f"the content {digest[:12]}…", f"{hashes[name][:12]}…"
             )
     return hashes
-
-
-def _baseline(campaign: Campaign, target: Target, space: KnobSpace) -> Baseline:
-    """The baseline, once the target has judged that it works."""
-    baseline = _chosen_baseline(campaign, target, space)
-    if baseline.candidate.language is Language.KNOBS:
-        against = (Reference(Role.BASELINE, baseline.candidate),)
-        request = Request(baseline.candidate, Stage.SCREEN, against)
-        verdict = _made(campaign, "target", lambda: _only_verdict(target, request))
-        found = f"{verdict.status} ({verdict.evidence or verdict.code})"
-        passed = verdict.status is Status.OK
-        # One sample may pass where the whole recording does not.
-        if passed and target.deterministic and np.isnan(target.true_ns([baseline.candidate])[0]):
-            passed, found = False, "it fails in other samples"
-        if not passed:
-            found = f"{baseline.candidate}: {found}"
-            raise campaign.document.error(("baseline",), "a baseline that passes", found)
-    return baseline
-
-
-def _only_verdict(target: Target, request: Request) -> Verdict:
-    verdicts = list(target.evaluate([request]))
-    if len(verdicts) != 1 or not isinstance(verdicts[0], Verdict):
-        raise TypeError(f"expected one verdict, found {verdicts!r:.80}")
-    return verdicts[0]
-
-
-def _chosen_baseline(campaign: Campaign, target: Target, space: KnobSpace) -> Baseline:
-    name, document = campaign.file.baseline, campaign.document
-    if name == "library":
-        if target.library is None:
-            found = f"{name!r}, and no library time is known on target {campaign.target.name}"
-            raise document.error(("baseline",), "unscheduled, default or a candidate's key", found)
-        return Baseline(name, target.library)
-    if name in ("unscheduled", "default"):
-        assert space.default is not None
-        return Baseline(name, space.default, is_trial=name == "default")
-    if name.endswith(".c"):
-        raise document.error(
-            ("baseline",), "no C file: a target that compiles C is not built yet", repr(name)
-        )
-    found_key = next((i for i in space.valid.tolist() if space.candidate(i).key == name), None)
-    if found_key is None:
-        known = ("unscheduled", "default", "library")
-        expected = f"{', '.join(known)} or the key of a candidate in the space"
-        raise document.error(("baseline",), expected, repr(name), nearest(name, known))
-    return Baseline(name, Candidate(Language.KNOBS, space.candidate(found_key).payload))

@@ -16,6 +16,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_SEED
+from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.search.campaign import Campaign
 from kernelwright.search.efficiency import (
     best_true_ns,
@@ -57,6 +58,10 @@ def compare_configs(
     if budget is None or any(b.plan.budget.seconds is not None for b in built):
         raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
     space = built[0].space
+    if not isinstance(space, KnobSpace) or not built[0].target.deterministic:
+        found = f"{built[0].resolved['space']['kind']} on {built[0].resolved['target']['name']}"
+        expected = "a space of knobs on a target that knows every true time"
+        raise ConfigError(configs[0], None, "target", expected, found)
     best_ns = best_true_ns(built[0].target, [space.candidate(i) for i in space.valid.tolist()])
     rows, counts, least = [], [], []
     for j, config in enumerate(configs):

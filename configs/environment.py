@@ -9,12 +9,20 @@ from typing import Any
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import read_config
-from kernelwright.env.gym.knobs import KernelEnv, Provenance
+from kernelwright.env.gym.environment import Provenance
+from kernelwright.env.gym.knobs import KernelEnv
 from kernelwright.env.gym.reward import RewardModel
+from kernelwright.env.gym.schedule import ScheduleEnv
 from kernelwright.env.gym.vector import VectorKernelEnv
+from kernelwright.env.problems.program import definition_of
+from kernelwright.env.spaces.knobs import KnobSpace
 
 DEFAULT_PROBLEM = {"name": "gemm_gpu"}
 DEFAULT_TARGET = {"name": "gpu-model"}
+KNOBS = {"kind": "knobs"}
+# Small, so that proving a directive and modelling its result takes milliseconds.
+SCHEDULED_PROBLEM = {"name": "matmul", "m": 128, "n": 128, "k": 128}
+SCHEDULED_TARGET = {"name": "cpu-model"}
 
 
 def make_knobs(
@@ -34,6 +42,7 @@ def make_knobs(
     """
     built = _build(problem, target, noise_seed)
     again = {key: built.resolved[key] for key in ("problem", "target")}
+    assert isinstance(built.space, KnobSpace)
     return KernelEnv(
         built.space,
         built.target,
@@ -61,6 +70,7 @@ def make_knobs_vector(
         ConfigError: if problem, target or rewards are refused.
     """
     built = _build(problem, target, noise_seed)
+    assert isinstance(built.space, KnobSpace)
     return VectorKernelEnv(
         num_envs,
         built.space,
@@ -69,6 +79,34 @@ def make_knobs_vector(
         budget=budget,
         start=start,
         rewards=_rewards(rewards),
+    )
+
+
+def make_schedule(
+    *,
+    budget: int,
+    problem: Mapping[str, Any] = SCHEDULED_PROBLEM,
+    target: Mapping[str, Any] = SCHEDULED_TARGET,
+    noise_seed: int = 0,
+    rewards: Mapping[str, float] | None = None,
+    render_mode: str | None = None,
+) -> ScheduleEnv:
+    """``kernelwright/Schedule-v0``: problem and target as in a campaign file, by default a small
+    matrix multiplication on the analytic CPU model.
+
+    Raises:
+        ConfigError: if problem, target or rewards are refused.
+    """
+    built = _build(problem, target, noise_seed, {"kind": "schedule"})
+    again = {key: built.resolved[key] for key in ("problem", "target")}
+    return ScheduleEnv(
+        definition_of(built.problem, built.problem.workloads[0]),
+        built.target,
+        built.plan.baseline.candidate,
+        budget=budget,
+        rewards=_rewards(rewards),
+        provenance=Provenance(again, built.resolved["hashes"]),
+        render_mode=render_mode,
     )
 
 
@@ -84,11 +122,17 @@ def _rewards(given: Mapping[str, float] | None) -> RewardModel:
         raise ConfigError("<rewards>", None, "rewards", "numbers", str(error)) from None
 
 
-def _build(problem: Mapping[str, Any], target: Mapping[str, Any], seed: int) -> Built:
+def _build(
+    problem: Mapping[str, Any],
+    target: Mapping[str, Any],
+    seed: int,
+    space: Mapping[str, Any] = KNOBS,
+) -> Built:
     """The parts of a campaign that an environment has too; its driver is whoever acts."""
     campaign = {
         "name": "environment",
         "problem": dict(problem),
+        "space": dict(space),
         "target": dict(target),
         "driver": {"name": "random"},
         "budget": {"trials": 1},

@@ -5,6 +5,7 @@ absolute.
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any, cast
 
 import pydantic
 
+from kernelwright.agents import AGENT_DRIVERS, BACKENDS
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.resolve import (
     Given,
@@ -32,12 +34,27 @@ from kernelwright.search.drivers import DRIVERS
 
 CONFIGS_DIR = Path(__file__).parent
 # Keyword arguments that the framework gives to what a choice names, so they are not options.
+# What a driver that asks a model gets beside what every driver does.
+AGENT_PARTS = ("problem", "backend", "prompt", "journal")
 GIVEN = {
     "problem": Given(0, ()),
     "target": Given(1, ("seed",)),
-    "driver": Given(1, ("seed", "batch")),
+    "driver": Given(1, ("seed", "batch", *AGENT_PARTS)),
+    "backend": Given(0, ("seed",)),
 }
-_TABLES: dict[str, Mapping[str, str]] = {"problem": PROBLEMS, "target": TARGETS, "driver": DRIVERS}
+TABLES: dict[str, Mapping[str, str]] = {
+    "problem": PROBLEMS,
+    "target": TARGETS,
+    "driver": {**DRIVERS, **AGENT_DRIVERS},
+    "backend": BACKENDS,
+}
+# What a space of each kind takes, and what it must have.
+_SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "knobs": ((), ()),
+    "schedule": ((), ()),
+    "template": (("file", "knobs", "default", "constraints"), ("file", "knobs")),
+    "source": (("file", "regions"), ()),
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,9 @@ class Campaign:
     problem: Chosen
     target: Chosen
     driver: Chosen
+    backend: Chosen | None
+    space_text: str | None
+    folder: Path
     document: Document
     files: dict[str, str]
 
@@ -106,10 +126,66 @@ def check_document(document: Document, folder: Path) -> Campaign:
     _refuse_planned(document)
     file = cast(CampaignFile, _validate(document, (), CampaignFile, document.data))
     files: dict[str, str] = {}
-    chosen = {key: _choose(document, key, getattr(file, key), folder, files) for key in _TABLES}
-    if file.budget.trials is None and file.budget.seconds is None:
-        raise document.error(("budget",), "at least one of trials, seconds", "neither")
-    return Campaign(file, chosen["problem"], chosen["target"], chosen["driver"], document, files)
+    chosen = {
+        key: _choose(document, (key,), getattr(file, key), folder, files)
+        for key in ("problem", "target", "driver")
+    }
+    backend = None
+    if file.agents is not None:
+        path = ("agents", "backend")
+        backend = _choose(document, path, file.agents.backend, folder, files)
+    if all(limit is None for limit in file.budget.model_dump().values()):
+        raise document.error(("budget",), "at least one of trials, seconds, calls, tokens", "none")
+    text = _space_text(document, file, folder, files)
+    return Campaign(
+        file,
+        chosen["problem"],
+        chosen["target"],
+        chosen["driver"],
+        backend,
+        text,
+        folder,
+        document,
+        files,
+    )
+
+
+def _space_text(
+    document: Document, file: CampaignFile, folder: Path, files: dict[str, str]
+) -> str | None:
+    """The C text that a space starts from, where it names one; refuses keys of other kinds."""
+    legal, required = _SPACE_KEYS[file.space.kind]
+    given = file.space.model_dump(exclude_none=True, exclude={"kind"})
+    for key in given:
+        if key not in legal:
+            takes = f"one of {', '.join(legal)}" if legal else "no further key"
+            expected = f"{takes} in a space of kind {file.space.kind}"
+            raise document.error(("space", key), expected, repr(key))
+    for key in required:
+        if key not in given:
+            expected = f"the key {key!r} of a space of kind {file.space.kind}"
+            raise document.error(("space",), expected, "none")
+    if file.space.file is None:
+        return None
+    return read_c_file(document, ("space", "file"), file.space.file, folder, files)
+
+
+def read_c_file(
+    document: Document, path: tuple[str, ...], name: str, folder: Path, files: dict[str, str]
+) -> str:
+    """The text of a C file that a campaign names; its content becomes part of the campaign.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    place = (folder / name).resolve()
+    try:
+        content = place.read_bytes()
+        text = content.decode()
+    except (OSError, ValueError) as error:
+        raise document.error(path, "a C file", f"{name!r:.200} ({error})") from None
+    files[str(place)] = hashlib.sha256(content).hexdigest()
+    return text
 
 
 def _refuse_planned(document: Document) -> None:
@@ -232,38 +308,43 @@ def _show(value: Any) -> str:
 
 
 def _choose(
-    document: Document, key: str, section: dict[str, Any], folder: Path, files: dict[str, str]
+    document: Document,
+    path: tuple[str, ...],
+    section: dict[str, Any],
+    folder: Path,
+    files: dict[str, str],
 ) -> Chosen:
+    key = path[-1]
     if "name" not in section:
-        raise document.error((key,), "the key 'name'", "none")
+        raise document.error(path, "the key 'name'", "none")
     name = section["name"]
     if not isinstance(name, str):
-        raise document.error((key, "name"), "a name", _show(name))
+        raise document.error((*path, "name"), "a name", _show(name))
     try:
-        factory = resolve(_TABLES[key], name, folder, PLANNED if key == "target" else None)
+        factory = resolve(TABLES[key], name, folder, PLANNED if key == "target" else None)
     except UnknownNameError as error:
-        raise document.error((key, "name"), error.expected, error.found, error.near) from None
+        raise document.error((*path, "name"), error.expected, error.found, error.near) from None
     if not callable(factory):
         found = f"{name!r}, which is a {type(factory).__name__}"
-        raise document.error((key, "name"), "a class or function", found)
+        raise document.error((*path, "name"), "a class or function", found)
     plain = {k: v for k, v in section.items() if k != "name"}
     if is_plugin(name) and ".py:" in name:
-        path, _, attribute = name.rpartition(":")
-        path = str((folder / path).resolve())
-        name = f"{path}:{attribute}"
-        files |= plugin_files(path)
+        place, _, attribute = name.rpartition(":")
+        place = str((folder / place).resolve())
+        name = f"{place}:{attribute}"
+        files |= plugin_files(place)
     try:
         endings = file_options(factory)
         model = options_model(factory, GIVEN[key])
     except Exception as error:
         # Whatever a stranger's annotations make pydantic or typing stumble over.
         found = f"{name!r} ({type(error).__name__}: {error})"
-        raise document.error((key, "name"), "a signature that can be read", found) from error
+        raise document.error((*path, "name"), "a signature that can be read", found) from error
     for option, known in endings.items():
         value = plain.get(option)
         if isinstance(value, str) and value.endswith(known) and _is_file(folder / value):
             plain[option] = str((folder / value).resolve())
-    checked = _validate(document, (key,), model, plain, through_json=True)
+    checked = _validate(document, path, model, plain, through_json=True)
     options = {
         field: getattr(checked, field)
         for field in (*type(checked).model_fields, *(checked.model_extra or {}))
@@ -272,7 +353,7 @@ def _choose(
         dumped = checked.model_dump(mode="json")
     except ValueError as error:
         found = f"{name!r} ({error})"
-        raise document.error((key, "name"), "options that JSON can hold", found) from None
+        raise document.error((*path, "name"), "options that JSON can hold", found) from None
     return Chosen(name, factory, options, {"name": name, **dumped})
 
 
@@ -291,17 +372,24 @@ def resolved_config(
     again.
     """
     file = campaign.file
-    plain = file.model_dump(mode="json", exclude={"problem", "target", "driver", "judge", "hashes"})
+    chosen = {"problem", "target", "driver", "agents", "judge", "hashes"}
+    plain = file.model_dump(mode="json", exclude=chosen)
     out = {
         key: plain[key]
         for key in ("name", "space", "baseline", "budget", "stop", "batch", "seed", "workers")
     }
-    for section in ("budget", "stop"):
+    for section in ("space", "budget", "stop"):
         out[section] = {key: value for key, value in out[section].items() if value is not None}
     if not out["stop"]:
         del out["stop"]
     for key in ("problem", "target", "driver"):
         out[key] = cast(Chosen, getattr(campaign, key)).plain
+    if file.space.file is not None:
+        out["space"]["file"] = str((campaign.folder / file.space.file).resolve())
+    if file.baseline.endswith(".c"):
+        out["baseline"] = str((campaign.folder / file.baseline).resolve())
+    if file.agents is not None and campaign.backend is not None:
+        out["agents"] = {"backend": campaign.backend.plain, "prompt": file.agents.prompt}
     out["judge"] = dict(judge)
     out["hashes"] = dict(sorted(hashes.items()))
     order = typing.get_type_hints(CampaignFile)

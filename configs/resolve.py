@@ -170,6 +170,11 @@ def _raised(path: Path, error: BaseException) -> str:
     return f"{type(error).__name__}: {error} ({where})"
 
 
+def parameters(factory: Callable[..., Any]) -> set[str]:
+    """The names of a factory's parameters."""
+    return set(inspect.signature(factory).parameters)
+
+
 def options_model(factory: Callable[..., Any], given: Given) -> type[pydantic.BaseModel]:
     """A strict model of a factory's parameters, without those that the framework gives."""
     hints = _hints(factory)

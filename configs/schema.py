@@ -14,21 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_WORKERS = 256
 MAX_SEED = 2**63
 PLANNED_KEYS: dict[tuple[str, ...], str] = {
-    ("agents",): "drivers that ask a language model",
-    ("budget", "tokens"): "drivers that ask a language model",
-    ("budget", "usd"): "drivers that ask a language model",
-    ("budget", "calls"): "drivers that ask a language model",
-    ("judge", "screen"): "a target that measures in pairs",
-    ("judge", "check"): "a target that compares values",
+    ("budget", "usd"): "prices of models",
+    ("judge", "check"): "the judge outside the process",
     ("judge", "policy"): "a judge that reads sources",
-    ("space", "file"): "template and source spaces",
-    ("space", "knobs"): "template spaces",
-    ("space", "default"): "template spaces",
-    ("space", "constraints"): "template spaces",
-    ("space", "regions"): "source spaces",
 }
 PLANNED_VALUES: dict[tuple[str, ...], dict[str, str]] = {
-    ("space", "kind"): dict.fromkeys(("schedule", "template", "source"), "the compiler"),
     ("judge", "profile"): {
         **dict.fromkeys(("strict", "standard", "trusted-codegen"), "the judge outside the process"),
         "naive": "the noise laboratory",
@@ -40,10 +30,41 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class SpaceSection(_Strict):
-    """Which language candidates are written in."""
+Scalars = int | float | bool | str
 
-    kind: Annotated[Literal["knobs"], Field(description="the candidates' language")] = "knobs"
+
+class SpaceSection(_Strict):
+    """Which language candidates are written in. ``template`` takes ``file knobs default
+    constraints``, ``source`` takes ``file regions``.
+    """
+
+    kind: Annotated[
+        Literal["knobs", "schedule", "template", "source"],
+        Field(description="the candidates' language"),
+    ] = "knobs"
+    file: Annotated[
+        str | None, Field(min_length=1, description="the C text that candidates are made of")
+    ] = None
+    knobs: Annotated[
+        dict[str, list[Scalars]] | None, Field(description="a template's macros and their values")
+    ] = None
+    default: Annotated[
+        dict[str, Scalars] | None, Field(description="a template's default values (the first)")
+    ] = None
+    constraints: Annotated[
+        list[str] | None, Field(description="what the values of a template must satisfy")
+    ] = None
+    regions: Annotated[
+        list[str] | None, Field(description="the parts of a source that may be edited (all)")
+    ] = None
+
+
+class ScreenSection(_Strict):
+    """How a new candidate is measured."""
+
+    pairs: Annotated[
+        int | None, Field(ge=1, le=1000, description="pairs of samples in a screen (5)")
+    ] = None
 
 
 class ConfirmSection(_Strict):
@@ -65,6 +86,7 @@ class JudgeSection(_Strict):
         Literal["basic"] | None, Field(description="how suspicious the judge is (basic)")
     ] = None
     state: Annotated[Literal["cold", "warm"] | None, Field(description="cache state (cold)")] = None
+    screen: ScreenSection = ScreenSection()
     confirm: ConfirmSection = ConfirmSection()
 
 
@@ -79,6 +101,10 @@ class BudgetSection(_Strict):
     seconds: Annotated[
         float | None,
         Field(gt=0, allow_inf_nan=False, description="wall time, confirmation included"),
+    ] = None
+    calls: Annotated[int | None, Field(ge=1, description="calls of a language model")] = None
+    tokens: Annotated[
+        int | None, Field(ge=1, description="tokens to and from a language model")
     ] = None
 
 
@@ -95,6 +121,13 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=
 Choice = Annotated[dict[str, Any], Field(description="a name and the options of what it names")]
 
 
+class AgentsSection(_Strict):
+    """The language model of a driver that asks one."""
+
+    backend: Choice
+    prompt: Annotated[str, Field(min_length=1, description="the prompt's template")] = "refine"
+
+
 class CampaignFile(_Strict):
     """A campaign."""
 
@@ -103,9 +136,13 @@ class CampaignFile(_Strict):
     space: SpaceSection = SpaceSection()
     target: Choice
     baseline: Annotated[
-        str, Field(min_length=1, description="unscheduled, default, library or a candidate's key")
+        str,
+        Field(
+            min_length=1, description="unscheduled, default, library, FILE.c or a candidate's key"
+        ),
     ] = "unscheduled"
     driver: Choice
+    agents: AgentsSection | None = None
     judge: JudgeSection = JudgeSection()
     budget: BudgetSection
     stop: StopSection = StopSection()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,12 @@ class Violation:
 
 
 class Space(Protocol):
-    """The candidates of one language."""
+    """The candidates of one language; ``default`` is the plain one, where there is one."""
+
+    @property
+    def default(self) -> Candidate | None:
+        """The candidate that a search starts from."""
+        ...
 
     def check(self, candidate: Candidate) -> tuple[Violation, ...]:
         """Every rule that the candidate breaks; empty if it is in the space."""
@@ -81,6 +86,24 @@ class Evaluator(Protocol):
 
     def floor_ns(self, workload: Workload) -> float:
         """The least time physics allows, in ns (the roofline); 0 where it is not known."""
+        ...
+
+
+@runtime_checkable
+class Builds(Protocol):
+    """An evaluator that can build a candidate before it is asked about it, from any thread."""
+
+    def prepare(self, candidate: Candidate) -> None:
+        """Build it; a failure is kept for the verdict."""
+        ...
+
+
+@runtime_checkable
+class Estimates(Protocol):
+    """An evaluator that knows how long a request will take."""
+
+    def estimate_s(self, request: Request) -> float:
+        """Wall time in s."""
         ...
 
 

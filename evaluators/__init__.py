@@ -9,13 +9,13 @@ from __future__ import annotations
 
 TARGETS: dict[str, str] = {
     "gpu-model": "kernelwright.evaluators.gpu_model:GpuModel",
+    "cpu": "kernelwright.evaluators.cpu.target:Cpu",
     "recorded": "kernelwright.evaluators.recorded:Recorded",
 }
 
 # Targets of the plan that no module serves yet, so that a campaign file gets the reason and not a
 # spelling hint.
 PLANNED: dict[str, str] = {
-    "cpu": "C to be generated, compiled and timed",
     "cpu-model": "the analytic CPU model",
     "tile-cpu": "the tile language on the CPU",
     "triton": "a real GPU through Triton",

@@ -20,6 +20,7 @@ from pydantic import Field
 from kernelwright.env.compiler.machine.device import Device, device_sha256, load_device
 from kernelwright.env.compiler.machine.gpu_gemm import Estimate, estimate_gemm
 from kernelwright.env.options import FileOption
+from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
     Arm,
@@ -122,7 +123,7 @@ class GpuModel:
             Field(description="a device table's name or YAML path"),
             FileOption((".yaml", ".yml")),
         ] = "h100-lecture",
-        noise: Annotated[Noise, Field(description="how the simulated clock errs")] = Noise(),  # noqa: B008 - frozen
+        noise: Annotated[Noise, Field(description="how the simulated clock errs")] = Noise(),  # noqa: B008 - frozen,
     ) -> None:
         self.problem = problem
         self.device = load_device(device)
@@ -152,6 +153,11 @@ class GpuModel:
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
         """The problem's own unscheduled configuration."""
         return problem.unscheduled
+
+    def baseline(self, space: Space) -> Candidate:
+        """The space's default, which is the unscheduled configuration."""
+        assert space.default is not None
+        return space.default
 
     def floor_ns(self, workload: Workload) -> float:
         """The roofline's least time in ns."""

@@ -29,6 +29,7 @@ from kernelwright.env.landscape.record import (
     NoLandscapeError,
 )
 from kernelwright.env.options import FileOption, OptionError
+from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
@@ -151,6 +152,11 @@ class Recorded:
         if own in self.landscape.by_knobs:
             return own
         return self.landscape.default or self.landscape.median_entry.knobs
+
+    def baseline(self, space: Space) -> Candidate:
+        """The space's default, which is the unscheduled configuration."""
+        assert space.default is not None
+        return space.default
 
     def floor_ns(self, workload: Workload) -> float:
         """The roofline's least time in ns."""

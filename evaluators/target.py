@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.machine.device import Device
-from kernelwright.env.protocols import Evaluator, Oracle
+from kernelwright.env.protocols import Evaluator, Oracle, Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import Candidate, Problem, Scalar, Workload
 
@@ -46,7 +46,11 @@ class Target(Evaluator, Oracle, Protocol):
         ...
 
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
-        """Knob values of the unscheduled baseline."""
+        """The values of a knob space's default configuration."""
+        ...
+
+    def baseline(self, space: Space) -> Candidate:
+        """The unscheduled program, which speedups are measured against unless another is named."""
         ...
 
     @property

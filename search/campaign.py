@@ -17,13 +17,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kernelwright.env.objective import log2_speedup
-from kernelwright.env.types import Candidate, Proposal, Request, Role, Stage, Unpaired, Verdict
+from kernelwright.env.protocols import Builds, Estimates
+from kernelwright.env.types import (
+    Candidate,
+    Evidence,
+    Proposal,
+    Reference,
+    Request,
+    Role,
+    Stage,
+    Unpaired,
+    Verdict,
+)
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.plan import Plan
 from kernelwright.search.store import Sitting, Store
 from kernelwright.search.trial import Event, Trial, event
 
+# What a driver's journal calls a paid question to a model.
+MODEL_CALL = "model_call"
 # Asks in a row without anything new before the campaign gives a driver up.
 BARREN_ASKS = 64
 
@@ -70,8 +83,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a search ended: the rule's name (``trials seconds plateau roofline driver until``) and a
-    sentence.
+    """Why a search ended: the rule's name (``trials seconds calls tokens plateau roofline driver
+    until``) and a sentence.
     """
 
     rule: str
@@ -129,6 +142,7 @@ class Campaign:
         self._earlier = self.store.spent(earlier=True)
         self._stored = self.store.trials()
         self._events = self.store.events()
+        self._paid = [e for e in self._events if e.kind == MODEL_CALL]
         self._epoch = sum(e.kind == "extended" for e in self._events)
         self._epoch += self._extension is not None
         self._started = self._clock()
@@ -153,7 +167,7 @@ class Campaign:
     def _search(self) -> tuple[Stop, int]:
         plan, ask, barren = self.plan, 0, 0
         with _blame("making it"):
-            driver = plan.make_driver()
+            driver = plan.make_driver(_StoreJournal(self._events, self._keep))
         if plan.baseline.is_trial:
             self._screen(driver, ask, [Proposal(plan.baseline.candidate, "baseline")], [])
         while True:
@@ -229,10 +243,14 @@ class Campaign:
         # What is stored has been replayed; from here on there is something new to record.
         extend = first + len(known) >= len(self._stored)
         one_by_one = not self.plan.evaluator.deterministic
+        incumbent = self._incumbent()
+        if one_by_one:
+            self._prepare(missing)
         for group in [[p] for p in missing] if one_by_one else [missing]:
             if one_by_one and told and self._is_late():
                 break
-            trials = self._judge(ask, first + len(told), group) if group else []
+            number = first + len(told)
+            trials = self._judge(ask, number, group, incumbent) if group else []
             told += trials
             if trials or events:
                 self._record(trials=trials, events=events, extend=extend)
@@ -247,11 +265,43 @@ class Campaign:
             with _blame(f"tell after ask {ask}"):
                 driver.tell(told)
 
-    def _judge(self, ask: int, first: int, proposals: Sequence[Proposal]) -> list[Trial]:
+    def _incumbent(self) -> tuple[tuple[Reference, ...], float]:
+        """What screens are paired with now, and its objective.
+
+        Where times are measured a pair cancels what both arms share, so the best candidate so far
+        is the sharper reference; elsewhere the baseline's time is known exactly.
+        """
+        measured = self.plan.evaluator.evidence is Evidence.MEASURED
+        best = self._best
+        if not measured or best is None or best.objective is None or best.objective <= 0:
+            return self.plan.against_baseline, 0.0
+        return (Reference(Role.INCUMBENT, best.candidate),), best.objective
+
+    def _prepare(self, proposals: Sequence[Proposal]) -> None:
+        """Have candidates built side by side where the judge can; it then times them one by one."""
+        evaluator = self.plan.evaluator
+        if isinstance(evaluator, Builds) and self._executor.workers > 1:
+            self._executor.map(evaluator.prepare, [p.candidate for p in proposals])
+
+    def _judge(
+        self,
+        ask: int,
+        first: int,
+        proposals: Sequence[Proposal],
+        incumbent: tuple[tuple[Reference, ...], float],
+    ) -> list[Trial]:
         plan = self.plan
-        against = plan.screen_against
+        against, height = incumbent
+        role = against[0].role
         requests = [
-            Request(proposal.candidate, Stage.SCREEN, against, trial=first + i)
+            Request(
+                proposal.candidate,
+                Stage.SCREEN,
+                against,
+                trial=first + i,
+                pairs=plan.screen_pairs,
+                state=plan.state,
+            )
             for i, proposal in enumerate(proposals)
         ]
         workers = min(self._executor.workers, len(requests))
@@ -263,7 +313,7 @@ class Campaign:
                 number=request.trial,
                 candidate=proposal.candidate,
                 verdicts=((Stage.SCREEN, verdict),),
-                objective=log2_speedup(verdict) if verdict.status.passed else None,
+                objective=_objective(verdict, role, height),
                 proposer=proposal.proposer,
                 parents=proposal.parents,
                 seed=plan.seed,
@@ -319,6 +369,12 @@ class Campaign:
             since = count - 1 - (self._best.number if self._best else -1)
             if since >= rules.plateau:
                 return Stop("plateau", f"{since} trials without a better one")
+        paid = [e for e in self._paid if e.ask <= ask]
+        tokens = sum(e.tokens for e in paid)
+        if budget.calls is not None and len(paid) >= budget.calls:
+            return Stop("calls", f"{len(paid)} calls of the model were made")
+        if budget.tokens is not None and tokens >= budget.tokens:
+            return Stop("tokens", f"{tokens} tokens were spent")
         return self._out_of_time(ask)
 
     def _stopped_by_time(self, ask: int) -> Event | None:
@@ -355,12 +411,16 @@ class Campaign:
         )
 
     def _confirmation_s(self) -> float:
-        """The estimated wall time of confirming the finalists: one confirmation rehearsed, times
-        their number.
+        """The estimated wall time of confirming the finalists: the judge's own estimate, or one
+        confirmation rehearsed, times their number.
 
-        What the rehearsal measures is thrown away; until something passed there is nothing to
+        What a rehearsal measures is thrown away; until something passed there is nothing to
         rehearse and nothing to confirm.
         """
+        evaluator = self.plan.evaluator
+        if isinstance(evaluator, Estimates):
+            requests = [self._confirm_request(n, c) for _, n, c in self._finalists]
+            return sum(evaluator.estimate_s(request) for request in requests)
         if self._rehearsal_s is None:
             if not self._finalists:
                 return 0.0
@@ -391,9 +451,16 @@ class Campaign:
             process_pairs=self.plan.confirm.process_pairs,
             pairs=self.plan.confirm.pairs,
             first_repeat=1,
+            state=self.plan.state,
         )
 
     # Recording
+
+    def _keep(self, paid: Event) -> None:
+        """Record what a driver paid for, at once; it belongs to an ask beyond what is replayed."""
+        if paid.kind == MODEL_CALL:
+            self._paid.append(paid)
+        self._record(events=[paid], extend=self._count >= len(self._stored))
 
     def _record(
         self,
@@ -429,6 +496,33 @@ class Campaign:
             )
 
 
+class _StoreJournal:
+    """A driver's window on the store: its own earlier events, and a way to record more."""
+
+    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
+        self._past = {(e.kind, e.ask, e.slot): e for e in events}
+        self._record = keep
+
+    def past(self, kind: str, ask: int, slot: int) -> Event | None:
+        """The event of that place that an earlier sitting recorded."""
+        return self._past.get((kind, ask, slot))
+
+    def record(self, event: Event) -> None:
+        """Record an event, unless it is known."""
+        if (event.kind, event.ask, event.slot) not in self._past:
+            self._past[event.kind, event.ask, event.slot] = event
+            self._record(event)
+
+
+def _objective(verdict: Verdict, role: Role, height: float) -> float | None:
+    """log2 speedup over the baseline, by way of a reference whose own is ``height``."""
+    if not verdict.status.passed:
+        return None
+    ratio = log2_speedup(verdict, role)
+    assert ratio is not None
+    return ratio + height
+
+
 def _no_answer(request: Request, verdict: object) -> str | None:
     """Why a verdict does not answer a request, None if it does."""
     if not isinstance(verdict, Verdict):
@@ -436,8 +530,9 @@ def _no_answer(request: Request, verdict: object) -> str | None:
     status = verdict.status
     if status.passed and status.is_claim != (request.stage is Stage.CONFIRM):
         return f"{status} is no answer to {request.stage}"
-    if status.passed and log2_speedup(verdict) is None:
-        return f"{status} without a measurement against the baseline"
+    role = request.against[0].role
+    if status.passed and log2_speedup(verdict, role) is None:
+        return f"{status} without a measurement against the {role}"
     return None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kernelwright.env.types import Proposal
-from kernelwright.search.trial import Trial
+from kernelwright.search.trial import Event, Trial
 
 
 class Driver(Protocol):
@@ -33,4 +33,18 @@ class Driver(Protocol):
         """The trials of its proposals, in proposal order; a baseline that is itself a trial comes
         first.
         """
+        ...
+
+
+class Journal(Protocol):
+    """What a driver that pays for its proposals writes into the campaign's record, and reads back
+    from it when the campaign goes on.
+    """
+
+    def past(self, kind: str, ask: int, slot: int) -> Event | None:
+        """The event of that place that an earlier sitting recorded, None if there is none."""
+        ...
+
+    def record(self, event: Event) -> None:
+        """Record an event at once; one that is known is left as it is."""
         ...

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelwright.env.protocols import Evaluator, Space
-from kernelwright.env.types import Candidate, Reference, Role
-from kernelwright.search.driver import Driver
+from kernelwright.env.types import CacheState, Candidate, Reference, Role
+from kernelwright.search.driver import Driver, Journal
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be spent: screened candidates, and wall seconds with the confirmation included. None
-    is no limit.
+    """What may be spent: screened candidates, wall seconds with the confirmation included, and
+    calls and tokens of a language model. None is no limit.
     """
 
     trials: int | None = None
     seconds: float | None = None
+    calls: int | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,15 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A campaign, ready to run."""
+    """A campaign, ready to run.
+
+    ``screen_pairs`` is the number of pairs in a screen of a target that measures; ``state`` is
+    where operands are when a call starts.
+    """
 
     space: Space
     evaluator: Evaluator
-    make_driver: Callable[[], Driver]
+    make_driver: Callable[[Journal], Driver]
     baseline: Baseline
     budget: Budget
     library: Candidate | None = None
@@ -63,10 +69,12 @@ class Plan:
     confirm: ConfirmPlan = ConfirmPlan()
     batch: int = 8
     seed: int = 0
+    screen_pairs: int = 1
+    state: CacheState = CacheState.COLD
 
     @property
-    def screen_against(self) -> tuple[Reference, ...]:
-        """What a screen is paired with."""
+    def against_baseline(self) -> tuple[Reference, ...]:
+        """What the first screens are paired with."""
         return (Reference(Role.BASELINE, self.baseline.candidate),)
 
     @property
@@ -74,5 +82,6 @@ class Plan:
         """What a confirmation is paired with: the baseline, and the library where its time is
         known.
         """
-        library = () if self.library is None else (Reference(Role.LIBRARY, self.library),)
-        return self.screen_against + library
+        same = self.library == self.baseline.candidate
+        library = () if self.library is None or same else (Reference(Role.LIBRARY, self.library),)
+        return self.against_baseline + library

@@ -149,6 +149,21 @@ class MemoryStore:
         return Sitting() if earlier else self._now
 
 
+class MemoryJournal:
+    """A driver's journal without a campaign: for trying a driver out."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, int, int], Event] = {}
+
+    def past(self, kind: str, ask: int, slot: int) -> Event | None:
+        """The event of that place."""
+        return self._events.get((kind, ask, slot))
+
+    def record(self, event: Event) -> None:
+        """Keep an event, unless it is known."""
+        self._events.setdefault((event.kind, event.ask, event.slot), event)
+
+
 class SqliteStore:
     """A store in one SQLite file.
 

@@ -7,7 +7,8 @@ import math
 from collections import Counter
 from typing import Any
 
-from kernelwright.env.types import Evidence, Role, Stage
+from kernelwright.env.compiler.schedule.trace import print_trace
+from kernelwright.env.types import Candidate, Directive, Evidence, Language, Role, Scalar, Stage
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.store import Store
 from kernelwright.search.trial import Trial
@@ -37,6 +38,18 @@ def claimed(trial: Trial, role: Role = Role.BASELINE) -> Interval | None:
     return None if verdict is None else speedup(verdict, role)
 
 
+def shown(candidate: Candidate) -> dict[str, Scalar] | str:
+    """A candidate as a reader sees it: knob values by name, a schedule as Python,
+    source as text.
+    """
+    payload = candidate.payload
+    if candidate.language is Language.KNOBS:
+        return candidate.knobs
+    if isinstance(payload, str):
+        return payload
+    return print_trace(tuple(step for step in payload if isinstance(step, Directive)))
+
+
 def best_entry(trial: Trial) -> dict[str, Any]:
     """The ``best`` object.
 
@@ -53,7 +66,8 @@ def best_entry(trial: Trial) -> dict[str, Any]:
         "ci_high": interval.high if interval and interval.high < math.inf else None,
         "evidence": Evidence(measurement.evidence).value,
         "trial": trial.number,
-        "candidate": trial.candidate.knobs,
+        "language": trial.candidate.language.value,
+        "candidate": shown(trial.candidate),
         "facts": dict(trial.verdicts[-1][1].facts),
         "log": trial.verdicts[-1][1].log,
     }

@@ -52,6 +52,8 @@ SETS = 3
 # Shapes drawn from a workload that declares ranges.
 SHAPES = 3
 START_LIMIT_S = 20.0
+# What starting two workers takes, and one of them in Python, for estimates.
+START_S, LIBRARY_START_S = 0.02, 0.4
 # A candidate this much slower than its reference is stopped; and one this much slower is screened
 # with a single pair.
 HOPELESS, SLOW = 100.0, 3.0
@@ -182,14 +184,21 @@ class Cpu:
 
     def estimate_s(self, request: Request) -> float:
         """The wall time that a request will take, from the calls measured so far, in s."""
-        known = max(self._call_s.values(), default=0.1)
         total = 0.0
         for against in request.against:
             arms = (request.candidate, against.candidate)
-            calls = sum(self._call_s.get(arm.key, known) for arm in arms)
-            start = 0.5 if against.candidate.language is Language.LIBRARY else 0.03
+            calls = sum(self._seconds(arm) for arm in arms)
+            start = LIBRARY_START_S if against.candidate.language is Language.LIBRARY else START_S
             total += request.process_pairs * ((request.pairs + 1) * calls + start)
         return total * len(self.problem.workloads)
+
+    def _seconds(self, candidate: Candidate) -> float:
+        """The wall time of a checked call; of an unknown library the shortest that is known, of
+        anything else that is unknown the longest.
+        """
+        known = self._call_s.values()
+        guess = min if candidate.language is Language.LIBRARY else max
+        return self._call_s.get(candidate.key, guess(known, default=0.01))
 
     def prepare(self, candidate: Candidate) -> None:
         """Build a candidate ahead of its judgement; a failure is kept for then."""
@@ -287,17 +296,15 @@ class Cpu:
                 workers[arm] = self._start(stage, arms[arm], arm)
             # A first call of each, untimed, pays for pages and lazy binding; the reference's says
             # how long is too long.
-            began = time.perf_counter()
             time_ns, _ = self._call(stage, workers[Arm.REFERENCE], Arm.REFERENCE, state, limit_s)
-            self._call_s[keys[Arm.REFERENCE]] = time.perf_counter() - began
             limit_s = min(limit_s, max(1.0, HOPELESS * time_ns / 1e9))
-            began = time.perf_counter()
             self._call(stage, workers[Arm.CANDIDATE], Arm.CANDIDATE, state, limit_s)
-            self._call_s[keys[Arm.CANDIDATE]] = time.perf_counter() - began
             for number in range(request.pairs):
                 times = {}
                 for arm in order if number % 2 == 0 else order[::-1]:
+                    began = time.perf_counter()
                     times[arm], error = self._call(stage, workers[arm], arm, state, limit_s)
+                    self._call_s[keys[arm]] = time.perf_counter() - began
                     worst = max(worst, error)
                 samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
                 if screening and times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]:

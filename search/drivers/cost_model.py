@@ -1,27 +1,51 @@
-"""Search guided by a learned cost model: ridge on log time over log2 knobs and their pairwise
-products.
+"""Search guided by a learned cost model: ridge on log time over the space's features (of knobs:
+their log2 and pairwise products; of schedules: facts about the scheduled loops).
 
 A few random configurations first; then of every eight proposals seven are the model's favourites
 among the unvisited and one is random. What cannot be launched is never learned from: the space is
 pruned by its constraints before anything is proposed, and failed trials are left out of the
 regression (mixed in as "twice the slowest", they ruin the ranking).
+
+A knob space is ranked whole. Of an open one a reservoir is ranked, which every ask refills with
+samples and with mutations of the best trials (Zheng et al., Ansor, OSDI 2020, section 5, in small).
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Proposal
-from kernelwright.search.drivers.pool import EXHAUSTED, Pool
+from kernelwright.search.drivers.pool import Pool, make_pool
 from kernelwright.search.ridge import Ridge
 from kernelwright.search.trial import Trial
 
 EXPLORE_EVERY = 8
+RESERVOIR = 64
+PARENTS = 8
+
+
+class Ranking(Protocol):
+    """Where favourites are looked for."""
+
+    def best(self, model: Ridge, count: int) -> list[int]:
+        """Up to ``count`` unvisited handles with the least predicted time."""
+        ...
+
+    def visit(self, handle: int) -> None:
+        """Leave a handle out from now on."""
+        ...
+
+    def learn(self, objective: float, number: int, handle: int) -> None:
+        """A trial that passed."""
+        ...
 
 
 class CostModel:
@@ -29,7 +53,7 @@ class CostModel:
 
     def __init__(
         self,
-        space: KnobSpace,
+        space: Space,
         *,
         seed: int,
         batch: int,
@@ -41,42 +65,42 @@ class CostModel:
         ] = 0.1,
     ) -> None:
         del batch
-        self._space = space
-        self._rng = np.random.default_rng(seed)
-        self._pool = Pool(space)
-        self._initial = initial
+        rng = np.random.default_rng(seed)
+        self._pool = make_pool(space, rng)
+        self._ranking: Ranking = (
+            _Table(space) if isinstance(space, KnobSpace) else _Reservoir(self._pool)
+        )
+        self._initial, self._penalty = initial, ridge
         self._proposed = 0
-        self._valid = space.valid
-        self._features = space.feature_table[self._valid]
-        self._row = {index: row for row, index in enumerate(self._valid.tolist())}
-        self._unvisited = np.ones(len(self._valid), dtype=bool)
-        self._model = Ridge(self._features.shape[1], ridge)
+        self._model: Ridge | None = None
 
     @property
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
-        return None if len(self._pool) else EXHAUSTED
+        return self._pool.stopped
 
     def ask(self, n: int) -> list[Proposal]:
         """Random configurations, then the model's favourites with a random one among every
         eight.
         """
-        count = min(n, len(self._pool))
-        places = range(self._proposed, self._proposed + count)
-        guided = [self._model.count >= 2 and self._is_guided(place) for place in places]
+        places = range(self._proposed, self._proposed + self._pool.at_most(n))
+        ready = self._model is not None and self._model.count >= 2
+        guided = [ready and self._is_guided(place) for place in places]
         favourites = iter(self._favourites(sum(guided)))
-        chosen = []
+        chosen: list[int | None] = []
         for is_guided in guided:
-            index = next(favourites) if is_guided else -1
-            if is_guided:
-                self._visit(index)
-            chosen.append(index)
-        for place, index in enumerate(chosen):
-            if index < 0:
-                chosen[place] = self._pool.draw(self._rng)
-                self._visit(chosen[place])
-        self._proposed += count
-        return [Proposal(self._space.candidate(index), "cost_model") for index in chosen]
+            handle = next(favourites, None) if is_guided else None
+            if handle is not None:
+                self._visit(handle)
+            chosen.append(handle)
+        for place, handle in enumerate(chosen):
+            if handle is None:
+                chosen[place] = drawn = self._pool.draw()
+                if drawn is not None:
+                    self._visit(drawn)
+        found = [handle for handle in chosen if handle is not None]
+        self._proposed += len(found)
+        return [Proposal(self._pool.candidate(handle), "cost_model") for handle in found]
 
     def _is_guided(self, place: int) -> bool:
         return (
@@ -84,29 +108,101 @@ class CostModel:
         )
 
     def _favourites(self, count: int) -> list[int]:
+        if not count or self._model is None:
+            return []
+        return self._ranking.best(self._model, count)
+
+    def _visit(self, handle: int) -> None:
+        self._pool.remove(handle)
+        self._ranking.visit(handle)
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Learn log time (the objective's negative, up to a constant) of what ran."""
+        handles, targets = [], []
+        for trial in trials:
+            handle = self._pool.handle(trial.candidate)
+            self._visit(handle)
+            if trial.objective is not None:
+                handles.append(handle)
+                targets.append(-trial.objective)
+                self._ranking.learn(trial.objective, trial.number, handle)
+        if handles:
+            rows = self._pool.features(handles)
+            if self._model is None:
+                self._model = Ridge(rows.shape[1], self._penalty)
+            self._model.add(rows, np.array(targets))
+
+
+class _Table:
+    """All of a knob space."""
+
+    def __init__(self, space: KnobSpace) -> None:
+        self._valid = space.valid
+        self._features: NDArray[np.float64] = space.feature_table[self._valid]
+        self._row = {index: row for row, index in enumerate(self._valid.tolist())}
+        self._unvisited = np.ones(len(self._valid), dtype=bool)
+
+    def best(self, model: Ridge, count: int) -> list[int]:
         """The unvisited configurations with the least predicted time, ties by index."""
+        count = min(count, int(self._unvisited.sum()))
         if not count:
             return []
-        time = np.where(self._unvisited, self._model.predict(self._features), np.inf)
+        time = np.where(self._unvisited, model.predict(self._features), np.inf)
         rows = np.argpartition(time, count - 1)[:count]
         rows = rows[np.lexsort((rows, time[rows]))]
         out: list[int] = self._valid[rows].tolist()
         return out
 
-    def _visit(self, index: int) -> None:
-        self._pool.remove(index)
-        row = self._row.get(index)
+    def visit(self, handle: int) -> None:
+        """Leave a configuration out from now on."""
+        row = self._row.get(handle)
         if row is not None:
             self._unvisited[row] = False
 
-    def tell(self, trials: Sequence[Trial]) -> None:
-        """Learn log time (the objective's negative, up to a constant) of what ran."""
-        rows, targets = [], []
-        for trial in trials:
-            index = self._space.index(trial.candidate)
-            self._visit(index)
-            if trial.objective is not None:
-                rows.append(index)
-                targets.append(-trial.objective)
-        if rows:
-            self._model.add(self._space.feature_table[rows], np.array(targets))
+    def learn(self, objective: float, number: int, handle: int) -> None:
+        """Nothing: the table is the whole space already."""
+
+
+class _Reservoir:
+    """Some candidates of an open space: samples, and mutations of the best that ran."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._waiting: dict[int, None] = {}
+        self._top: list[tuple[float, int, int]] = []  # (-objective, trial number, handle)
+
+    def best(self, model: Ridge, count: int) -> list[int]:
+        """The candidates of the refilled reservoir with the least predicted time, ties by age.
+
+        The worse half is let go, so that the next refill finds room.
+        """
+        self._refill(max(RESERVOIR, 4 * count))
+        handles = list(self._waiting)
+        if not handles:
+            return []
+        ranked = np.argsort(model.predict(self._pool.features(handles)), kind="stable").tolist()
+        self._waiting = dict.fromkeys(handles[i] for i in ranked[: max(count, len(ranked) // 2)])
+        return [handles[i] for i in ranked[:count]]
+
+    def _refill(self, size: int) -> None:
+        for attempt in range(size):
+            if len(self._waiting) >= size:
+                return
+            handle = self._mutation() if attempt % 4 else self._pool.look()
+            if handle is not None and handle in self._pool:
+                self._waiting[handle] = None
+
+    def _mutation(self) -> int | None:
+        if not self._top:
+            return None
+        parent = self._top[int(self._pool.uniform() * len(self._top))][2]
+        return self._pool.mutate(parent, 1 + int(self._pool.uniform() < 0.3))
+
+    def visit(self, handle: int) -> None:
+        """Leave a candidate out from now on."""
+        self._waiting.pop(handle, None)
+
+    def learn(self, objective: float, number: int, handle: int) -> None:
+        """Keep the best trials as parents."""
+        insort(self._top, (-objective, number, handle))
+        del self._top[PARENTS:]

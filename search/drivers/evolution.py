@@ -17,20 +17,20 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.protocols import Space
 from kernelwright.env.types import Proposal
-from kernelwright.search.drivers.pool import EXHAUSTED, Pool, uniforms
+from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.trial import Trial
 
 TRIES = 32
 
 
 class Evolution:
-    """A (μ + λ) evolution strategy over a knob space."""
+    """A (μ + λ) evolution strategy."""
 
     def __init__(
         self,
-        space: KnobSpace,
+        space: Space,
         *,
         seed: int,
         batch: int,
@@ -49,31 +49,31 @@ class Evolution:
         ] = 0.3,
     ) -> None:
         del batch
-        self._space = space
-        self._rng = np.random.default_rng(seed)
-        self._draw = uniforms(self._rng)
-        self._pool = Pool(space)
+        self._pool = make_pool(space, np.random.default_rng(seed))
+        self._draw = self._pool.uniform
         self._population, self._count = population, parents
         self._crossover, self._two_knobs, self._tournament = crossover, two_knobs, tournament
         self._proposed = 0
-        self._best: list[tuple[float, int, int]] = []  # (-objective, trial number, flat index)
+        self._best: list[tuple[float, int, int]] = []  # (-objective, trial number, handle)
 
     @property
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
-        return None if len(self._pool) else EXHAUSTED
+        return self._pool.stopped
 
     def ask(self, n: int) -> list[Proposal]:
         """Random configurations first, then children."""
         out: list[Proposal] = []
-        while len(out) < n and len(self._pool):
+        while len(out) < n and not self._pool.stopped:
             index, parents = self._child() if self._proposed >= self._population else (None, ())
             if index is None:
-                index, parents = self._pool.draw(self._rng), ()
+                index, parents = self._pool.draw(), ()
+            if index is None:
+                break
             self._pool.remove(index)
             self._proposed += 1
-            keys = tuple(self._space.candidate(i).key for i in parents)
-            out.append(Proposal(self._space.candidate(index), "evolution", keys))
+            keys = tuple(self._pool.candidate(i).key for i in parents)
+            out.append(Proposal(self._pool.candidate(index), "evolution", keys))
         return out
 
     def _child(self) -> tuple[int | None, tuple[int, ...]]:
@@ -83,11 +83,11 @@ class Evolution:
             if len(best) > 1 and draw() < self._crossover:
                 left, right = self._two_ranks()
                 parents = (best[left][2], best[right][2])
-                index = self._space.crossover_index(*parents, draw)
+                index = self._pool.crossover(*parents)
             else:
                 parents = (best[self._rank()][2],)
                 steps = 2 if draw() < self._two_knobs else 1
-                index = self._space.mutate_index(parents[0], draw, steps)
+                index = self._pool.mutate(parents[0], steps)
             if index is not None and index in self._pool:
                 return index, parents
         return None, ()
@@ -107,7 +107,7 @@ class Evolution:
     def tell(self, trials: Sequence[Trial]) -> None:
         """Keep the best trials as parents."""
         for trial in trials:
-            index = self._space.index(trial.candidate)
+            index = self._pool.handle(trial.candidate)
             self._pool.remove(index)
             if trial.objective is not None:
                 insort(self._best, (-trial.objective, trial.number, index))

@@ -1,22 +1,22 @@
-"""Grid search: every valid configuration, the last knob fastest."""
+"""Grid search: every valid configuration of a space that can be listed, the last knob fastest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.protocols import Space
 from kernelwright.env.types import Proposal
-from kernelwright.search.drivers.pool import EXHAUSTED
+from kernelwright.search.drivers.pool import EXHAUSTED, listed
 from kernelwright.search.trial import Trial
 
 
 class Grid:
     """The whole space in order; the seed does not matter."""
 
-    def __init__(self, space: KnobSpace, *, seed: int, batch: int) -> None:
+    def __init__(self, space: Space, *, seed: int, batch: int) -> None:
         del seed, batch
-        self._space = space
-        self._order: list[int] = space.valid.tolist()
+        self._space = listed(space)
+        self._order: list[int] = self._space.valid.tolist()
         self._next = 0
         self._visited: set[int] = set()
 

@@ -6,35 +6,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.protocols import Space
 from kernelwright.env.types import Proposal
-from kernelwright.search.drivers.pool import EXHAUSTED, Pool
+from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.trial import Trial
 
 
 class Random:
-    """Every valid configuration equally likely, none twice."""
+    """Samples of the space, none twice; in a knob space all equally likely."""
 
-    def __init__(self, space: KnobSpace, *, seed: int, batch: int) -> None:
+    def __init__(self, space: Space, *, seed: int, batch: int) -> None:
         del batch
-        self._space = space
-        self._rng = np.random.default_rng(seed)
-        self._pool = Pool(space)
+        self._pool = make_pool(space, np.random.default_rng(seed))
 
     @property
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
-        return None if len(self._pool) else EXHAUSTED
+        return self._pool.stopped
 
     def ask(self, n: int) -> list[Proposal]:
         """``n`` unvisited configurations, fewer at the end of the space."""
-        count = min(n, len(self._pool))
-        return [
-            Proposal(self._space.candidate(self._pool.draw(self._rng)), "random")
-            for _ in range(count)
-        ]
+        out: list[Proposal] = []
+        while len(out) < n and (drawn := self._pool.draw()) is not None:
+            out.append(Proposal(self._pool.candidate(drawn), "random"))
+        return out
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Forget what somebody else visited."""
         for trial in trials:
-            self._pool.remove(self._space.index(trial.candidate))
+            self._pool.remove(self._pool.handle(trial.candidate))

@@ -12,7 +12,7 @@ from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.noise import Noise
 from kernelwright.search.campaign import Campaign
-from kernelwright.search.driver import Driver
+from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.drivers.cost_model import CostModel
 from kernelwright.search.drivers.evolution import Evolution
 from kernelwright.search.drivers.random import Random
@@ -121,7 +121,8 @@ def evaluations(make: Callable[[KnobSpace, int], Driver], batch: int) -> list[in
     for seed in range(SEEDS):
         judge = GpuModel(truth.problem, seed=seed, device=DEVICE, noise=Noise(lognormal=NOISE))
 
-        def make_driver(seed: int = seed) -> Driver:
+        def make_driver(journal: Journal, seed: int = seed) -> Driver:
+            del journal
             return make(space, seed)
 
         plan = Plan(

@@ -9,11 +9,13 @@ from contracts import judged
 from kernelwright.env.objective import log2_speedup
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
+    Arm,
     CacheState,
     Candidate,
     Evidence,
     Knob,
     Measurement,
+    ProcessPair,
     Proposal,
     Stage,
     Status,
@@ -35,6 +37,7 @@ from kernelwright.search.executors import Serial, Threads, make_executor
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import MemoryStore, SqliteStore
 from kernelwright.search.summary import best_trial, summarise
+from kernelwright.search.trial import Event
 
 SPACE = KnobSpace([Knob("a", tuple(range(1, 21))), Knob("b", (1, 2, 3))])
 BASE = knob_candidate({"a": 10, "b": 2})
@@ -101,7 +104,9 @@ def plan(make_driver=None, judge=None, **fields):
     defaults = {
         "space": SPACE,
         "evaluator": judge or ToyJudge(),
-        "make_driver": make_driver or (lambda: Random(SPACE, seed=0, batch=4)),
+        "make_driver": lambda journal: (
+            make_driver() if make_driver else Random(SPACE, seed=0, batch=4)
+        ),
         "baseline": Baseline("unscheduled", BASE),
         "budget": Budget(trials=20),
         "batch": 4,
@@ -486,3 +491,160 @@ def test_a_driver_that_leaves_is_blamed():
         run(plan(lambda: Leaver([])))
     with pytest.raises(DriverError, match="making it: ValueError: boom"):
         run(plan(fails))
+
+
+class PairedJudge(ToyJudge):
+    """Measures 100/a ns in pairs against whatever it is asked to; keeps what that was."""
+
+    deterministic = False
+    evidence = Evidence.MEASURED
+
+    def __init__(self):
+        super().__init__()
+        self.pairings = []
+        self.built = []
+
+    def prepare(self, candidate):
+        self.built.append(candidate)
+
+    def judge(self, request):
+        self.pairings += [(r.role, r.candidate.knobs["a"], request.pairs) for r in request.against]
+        if request.candidate.knobs["a"] == 13:
+            return Verdict(Status.CRASHED, "unlucky")
+        time = 100 / request.candidate.knobs["a"]
+        measurements = tuple(
+            Measurement(
+                "w",
+                against.role,
+                against.candidate.key,
+                (
+                    ProcessPair(
+                        Arm.CANDIDATE,
+                        (Arm.CANDIDATE, Arm.REFERENCE),
+                        ((time, 100 / against.candidate.knobs["a"]),),
+                    ),
+                ),
+                "toy",
+                CacheState.COLD,
+                Evidence.MEASURED,
+                "toy",
+            )
+            for against in request.against
+        )
+        status = Status.WIN if request.stage is Stage.CONFIRM else Status.OK
+        return Verdict(status, measurements=measurements)
+
+
+def paired(asks, **fields):
+    judge = PairedJudge()
+    return judge, plan(lambda: Script([[c(a) for a in ask] for ask in asks]), judge, **fields)
+
+
+def test_measured_screens_are_paired_with_the_incumbent_of_their_batch():
+    judge, the_plan = paired([[12, 18], [20, 5], [19]], confirm=ConfirmPlan(1, 1, 1))
+    _, store = run(replace(the_plan, screen_pairs=3))
+    assert judge.pairings[:5] == [
+        ("baseline", 10, 3),
+        ("baseline", 10, 3),
+        ("incumbent", 18, 3),
+        ("incumbent", 18, 3),
+        ("incumbent", 20, 3),
+    ]
+    # By whatever way it was measured, an objective is over the baseline.
+    expected = [np.log2(a / 10) for a in (12, 18, 20, 5, 19)]
+    assert [t.objective for t in store.trials()] == pytest.approx(expected)
+    assert judge.pairings[5:] == [("baseline", 10, 1)]
+
+
+def test_nothing_slower_than_the_baseline_becomes_the_incumbent():
+    judge, the_plan = paired([[5], [9], [8]])
+    run(the_plan)
+    assert {role for role, _, _ in judge.pairings} == {"baseline"}
+
+
+def test_a_resumed_campaign_pairs_the_rest_of_a_batch_with_the_same_incumbent():
+    asks = [[12], [18, 20, 19, 16], [17]]
+
+    class Dies(PairedJudge):
+        def judge(self, request):
+            if len(self.asked) > 3:
+                raise OSError("no more")
+            return super().judge(request)
+
+    store, broken = MemoryStore(), Dies()
+    script = lambda: Script([[c(a) for a in ask] for ask in asks])  # noqa: E731 - one a plan
+    with pytest.raises(JudgeError):
+        run(plan(script, broken), store)
+    assert len(store.trials()) == 3
+    judge, the_plan = paired(asks)
+    run(the_plan, store)
+    assert judge.pairings[:3] == [("incumbent", 12, 1), ("incumbent", 12, 1), ("incumbent", 20, 1)]
+    whole_judge, whole = paired(asks)
+    _, unbroken = run(whole)
+    assert [t.objective for t in store.trials()] == [t.objective for t in unbroken.trials()]
+    del whole_judge
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_build_ahead_and_measure_one_by_one(workers):
+    judge, the_plan = paired([[12, 18], [20]])
+    run(the_plan, executor=make_executor(workers))
+    assert len(judge.built) == (0 if workers == 1 else 3)
+
+
+class Pays:
+    """A driver that pays for every proposal and reads back what it paid for."""
+
+    def __init__(self, journal, calls):
+        self.journal, self.calls, self.asks = journal, calls, 0
+
+    stopped = None
+
+    def ask(self, n):
+        self.asks += 1
+        out = []
+        for slot in range(n):
+            if self.journal.past("model_call", self.asks, slot) is None:
+                self.calls.append((self.asks, slot))
+                payload = '{"answer":1}'
+                self.journal.record(Event("model_call", self.asks, slot, payload, 10, 0.0))
+            out.append(Proposal(c(1 + (4 * self.asks + slot) % 12, 1 + self.asks % 3), "pays"))
+        return out
+
+    def tell(self, trials):
+        pass
+
+
+def paying(made, judge=None, **budget):
+    limits = Budget(**budget)
+    the_plan = plan(judge=judge, budget=limits)
+    return replace(the_plan, make_driver=lambda journal: Pays(journal, made))
+
+
+@pytest.mark.parametrize(("budget", "rule"), [({"calls": 6}, "calls"), ({"tokens": 75}, "tokens")])
+def test_calls_and_tokens_are_budgets(budget, rule):
+    calls = []
+    stop, store = run(paying(calls, **budget))
+    assert stop.rule == rule
+    assert len(calls) == 8
+    assert sum(e.tokens for e in store.events()) == 80
+    assert run(paying([], **budget), store)[0] == stop
+
+
+def test_what_was_paid_is_read_back_and_never_paid_again():
+    class Dies(ToyJudge):
+        def evaluate(self, requests):
+            if len(self.asked) >= 4:
+                raise OSError("no more")
+            return super().evaluate(requests)
+
+    store, first = MemoryStore(), []
+    with pytest.raises(JudgeError):
+        run(paying(first, Dies(), calls=12), store)
+    assert len(first) == 8
+    second = []
+    run(paying(second, calls=12), store)
+    assert second == [(3, slot) for slot in range(4)]
+    _, unbroken = run(paying([], calls=12))
+    assert store.trials() == unbroken.trials()
+    assert store.events() == unbroken.events()

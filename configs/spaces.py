@@ -1,0 +1,130 @@
+"""From a campaign's space section to a space, and to the problem that its candidates belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from kernelwright.configs.load import Campaign
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.problems.program import definition_of
+from kernelwright.env.spaces.expressions import Constraint, Expression, ExpressionError
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.schedule import ScheduleSpace
+from kernelwright.env.spaces.source import SourceSpace
+from kernelwright.env.types import Knob, Problem
+from kernelwright.evaluators.target import Target
+
+AnySpace: TypeAlias = KnobSpace | ScheduleSpace | SourceSpace
+
+
+def with_template(campaign: Campaign, problem: Problem) -> Problem:
+    """The problem with the knobs of the campaign's template as its own.
+
+    Raises:
+        ConfigError: if knobs or defaults are not values of C macros.
+    """
+    section, document = campaign.file.space, campaign.document
+    if section.kind != "template":
+        return problem
+    knobs = []
+    for name, values in (section.knobs or {}).items():
+        try:
+            knobs.append(Knob(name, tuple(values)))
+        except ValueError as error:
+            raise document.error(("space", "knobs", name), "a knob", str(error)) from None
+    known = {knob.name: knob for knob in knobs}
+    default = {knob.name: knob.values[0] for knob in knobs}
+    for name, value in (section.default or {}).items():
+        choices = known[name].values if name in known else ()
+        if not any(value == v and type(value) is type(v) for v in choices):
+            listed = ", ".join(map(str, choices or known))
+            expected = f"one of {listed}" if choices else f"one of the knobs {listed}"
+            raise document.error(("space", "default", name), expected, repr(value))
+        default[name] = value
+    return replace(
+        problem,
+        knobs=tuple(knobs),
+        unscheduled=tuple(default.items()),
+        template=campaign.space_text,
+        spaces=tuple(dict.fromkeys((*problem.spaces, "template"))),
+    )
+
+
+def make_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace:
+    """The space of a campaign.
+
+    Raises:
+        ConfigError: if problem, target and section do not make one.
+    """
+    kind = campaign.file.space.kind
+    if kind == "schedule":
+        return _schedule_space(campaign, problem, target)
+    if kind == "source":
+        return _source_space(campaign, problem)
+    names = frozenset(knob.name for knob in problem.knobs)
+    rules = tuple(_rule(campaign, place, names) for place in range(_count(campaign)))
+    what = "space" if kind == "template" else "target"
+    return _made(
+        campaign,
+        (what,),
+        lambda: KnobSpace(
+            problem.knobs,
+            (*target.constraints, *rules),
+            members=target.members(problem),
+            members_reason=target.members_reason,
+            default=target.unscheduled(problem),
+        ),
+    )
+
+
+def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], AnySpace]) -> AnySpace:
+    try:
+        return make()
+    except (ValueError, CompilerError) as error:
+        found = f"{type(error).__name__}: {error}"
+        raise campaign.document.error(path, f"a {path[0]} that can be made", found) from error
+
+
+def _count(campaign: Campaign) -> int:
+    return len(campaign.file.space.constraints or ())
+
+
+def _rule(campaign: Campaign, place: int, names: frozenset[str]) -> Constraint:
+    """A template's constraint; its own text is the reason that is shown."""
+    text = (campaign.file.space.constraints or [])[place]
+    path = ("space", "constraints", str(place))
+    try:
+        used = sorted(Expression(text).names & names)
+        shown = ", ".join(f"{name} = {{{name}}}" for name in used)
+        reason = text.replace("{", "(").replace("}", ")")
+        rule = Constraint("constraint", text, f"expected {reason}, found {shown}")
+        rule.check_names(names)
+    except ExpressionError as error:
+        raise campaign.document.error(path, "an expression over knobs", str(error)) from None
+    return rule
+
+
+def _schedule_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace:
+    threads = int(getattr(target, "threads", 1))
+    workload = problem.workloads[0]
+    if len(problem.workloads) != 1:
+        found = f"{len(problem.workloads)} of {problem.name}"
+        raise campaign.document.error(("space", "kind"), "one workload to schedule", found)
+    return _made(
+        campaign,
+        ("space", "kind"),
+        lambda: ScheduleSpace(definition_of(problem, workload), threads=threads),
+    )
+
+
+def _source_space(campaign: Campaign, problem: Problem) -> AnySpace:
+    text = campaign.space_text or problem.plain_c
+    if text is None:
+        expected = f"a file, because {problem.name} has no plain C of its own"
+        raise campaign.document.error(("space",), f"the key 'file': {expected}", "none")
+    regions = tuple(campaign.file.space.regions or ())
+    return _made(
+        campaign, ("space",), lambda: SourceSpace(text, entry=problem.name, regions=regions)
+    )

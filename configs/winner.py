@@ -1,0 +1,222 @@
+"""The winner of a run: as C that compiles alone, as a callable on NumPy arrays, and step by step.
+
+A run's folder holds its campaign and its trials, not its programs; a program is made again from the
+problem and the candidate. So the files that the campaign stands on must be as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelwright.configs.api import DATABASE
+from kernelwright.configs.build import Built
+from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.load import Campaign, read_config
+from kernelwright.configs.spaces import with_template
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.printer import print_procedure
+from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS
+from kernelwright.env.compiler.schedule.trace import print_trace, steps
+from kernelwright.env.problems.abi import abi, declaration
+from kernelwright.env.problems.program import Program, ProgramError, definition_of, program
+from kernelwright.env.types import Problem, Workload
+from kernelwright.search.store import SqliteStore
+from kernelwright.search.summary import best_entry, best_trial
+from kernelwright.search.trial import Trial
+
+
+class WinnerError(Exception):
+    """What was asked of a run's winner and cannot be had."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The best trial of a run, with its problem and the resolved campaign."""
+
+    trial: Trial
+    problem: Problem
+    resolved: Mapping[str, Any]
+    baseline: str
+
+    def program(self, workload: Workload | None = None) -> Program:
+        """Its C, for a workload (the first unless given).
+
+        Raises:
+            WinnerError: if it has no C form.
+        """
+        workload = workload or self.problem.workloads[0]
+        try:
+            return program(self.problem, self.trial.candidate, workload)
+        except CompilerError as error:
+            target = self.resolved["target"]["name"]
+            raise WinnerError(
+                f"expected a winner with a C form, found a run on target {target}: {error}"
+            ) from None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The compiler flags that it was judged with."""
+        target = self.resolved["target"]
+        flags = tuple(target.get("flags", DEFAULT_FLAGS))
+        threads = int(target.get("threads", 1))
+        return (*flags, "-fopenmp") if threads > 1 and "-fopenmp" not in flags else flags
+
+
+def winner(folder: str | Path) -> Winner:
+    """The winner of a run's folder, finished or not.
+
+    Raises:
+        StoreError: if there is no run.
+        ConfigError: if the campaign cannot be read again, or a file that it stands on has changed.
+        WinnerError: if nothing valid was found.
+    """
+    folder = Path(folder)
+    if folder.name == DATABASE:
+        folder = folder.parent
+    with SqliteStore(folder / DATABASE, readonly=True) as store:
+        trial = best_trial(store.trials())
+    if trial is None:
+        raise WinnerError(f"{folder}: expected a run with a winner, found nothing valid in it")
+    campaign = read_config(folder / "config.yaml")
+    _check_files(campaign)
+    problem = campaign.problem.factory(**campaign.problem.options)
+    file = campaign.file
+    resolved = {"name": file.name, "target": campaign.target.plain}
+    return Winner(trial, with_template(campaign, problem), resolved, file.baseline)
+
+
+def _check_files(campaign: Campaign) -> None:
+    for name, digest in campaign.file.hashes.items():
+        found = campaign.files.get(name, digest)
+        if found != digest:
+            expected = "the file as it was when the campaign ran"
+            raise campaign.document.error(("hashes", name), expected, "a file that was changed")
+
+
+def export(folder: str | Path, out: str | Path | None = None) -> str:
+    """The winner as C that compiles alone; also written to ``out`` if that is given.
+
+    Raises:
+        StoreError, ConfigError, WinnerError: as `winner` does, or if it has no C form.
+    """
+    text = as_c(winner(folder))
+    if out is not None:
+        Path(out).write_text(text, encoding="utf-8")
+    return text
+
+
+def best_c(built: Built, trial: Trial) -> str | None:
+    """What ``best.c`` holds; None where the trial has no C form."""
+    try:
+        return as_c(Winner(trial, built.problem, built.resolved, built.plan.baseline.name))
+    except WinnerError:
+        return None
+
+
+def as_c(best: Winner) -> str:
+    """A winner as C, what is known of it in a comment at the head.
+
+    Raises:
+        WinnerError: if it has no C form.
+    """
+    made = best.program()
+    return "\n".join([_comment(_facts(best, made)), "", unit(best.problem, made)])
+
+
+def unit(problem: Problem, made: Program) -> str:
+    """A program with the prototype in front: a translation unit."""
+    return "\n".join(["#include <stdint.h>", f"{declaration(problem)};", "", made.text.strip(), ""])
+
+
+def _facts(best: Winner, made: Program) -> list[str]:
+    trial, problem = best.trial, best.problem
+    entry = best_entry(trial)
+    measurement = trial.verdicts[-1][1].measurements[0]
+    claim = f"{entry['status']}: {entry['speedup']:.3f}x the {best.baseline} baseline"
+    if entry["ci_low"] is not None and entry["ci_high"] is not None:
+        claim += f", 95% interval {entry['ci_low']:.3f} to {entry['ci_high']:.3f}"
+    elif not trial.status.is_claim:
+        claim += ", one screen sample, not confirmed"
+    shapes = problem.workloads[0]
+    lines = [
+        f"{problem.identity} for {_sizes(shapes)}, by kernelwright",
+        "",
+        f"  {declaration(problem)};",
+        "",
+        f"{claim} ({entry['evidence']}, operands {measurement.cache_state.value})",
+        f"campaign:  {best.resolved['name']}, trial {trial.number}",
+        f"candidate: {trial.candidate.key} ({trial.candidate.language.value})",
+        f"machine:   {measurement.machine}",
+        f"compile:   {' '.join(best.flags)}, toolchain {_toolchain(best)}",
+    ]
+    if len(problem.workloads) > 1:
+        lines.append(f"one of {len(problem.workloads)} shapes; the others differ in their macros")
+    trace = print_trace(made.trace).splitlines() if made.trace else []
+    return [*lines, *(["", "schedule:", *(f"  {line}" for line in trace)] if trace else [])]
+
+
+def _sizes(workload: Workload) -> str:
+    return ", ".join(
+        f"{name}={extent if isinstance(extent, int) else f'{extent.low}..{extent.high}'}"
+        for name, extent in workload.extents
+    )
+
+
+def _toolchain(best: Winner) -> str:
+    return best.resolved["target"].get("toolchain") or "the first of gcc, clang, zig"
+
+
+def _comment(lines: Sequence[str]) -> str:
+    """Lines as one C comment that nothing in them can end, or start anew."""
+    body = [part for line in lines for part in (line.splitlines() or [""])]
+    safe = [part.replace("*/", "* /").replace("/*", "/ *") for part in body]
+    return "\n".join(["/*", *(f" * {part}".rstrip() for part in safe), " */"])
+
+
+def schedule_steps(folder: str | Path) -> list[dict[str, str | None]]:
+    """The loop nest before the winner's schedule and after each of its directives: rows of
+    ``directive`` (None at the start) and ``nest``.
+
+    Raises:
+        StoreError, ConfigError, WinnerError: as `winner` does, or if it has no schedule.
+    """
+    best = winner(folder)
+    made = best.program()
+    if made.trace is None:
+        language = best.trial.candidate.language.value
+        raise WinnerError(f"expected a winner with a schedule, found one in language {language}")
+    start = definition_of(best.problem, best.problem.workloads[0])
+    rows: list[dict[str, str | None]] = [{"directive": None, "nest": print_procedure(start)}]
+    for directive, after in steps(start, made.trace):
+        shown = print_trace((directive,)).strip()
+        rows.append({"directive": shown, "nest": print_procedure(after)})
+    return rows
+
+
+def interface(name: str, overrides: Sequence[str] = ()) -> str:
+    """The C header of a problem by name, with options given as ``key=value``.
+
+    Raises:
+        ConfigError: if there is no such problem or option.
+        WinnerError: if the problem has no C form.
+    """
+    whole = {
+        "name": "interface",
+        "problem": {"name": name},
+        "target": {"name": "cpu"},
+        "driver": {"name": "random"},
+        "budget": {"trials": 1},
+    }
+    campaign = read_config(whole, [f"problem.{option}" for option in overrides])
+    try:
+        problem = campaign.problem.factory(**campaign.problem.options)
+        return abi(problem)
+    except ProgramError as error:
+        raise WinnerError(str(error)) from None
+    except ValueError as error:
+        raise ConfigError(
+            "--abi", None, "problem", "a problem that can be made", str(error)
+        ) from None
