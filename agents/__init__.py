@@ -1,7 +1,13 @@
-"""Proposers that talk or learn. No chat backend exists yet; ``BACKENDS`` is the table they will be
-listed in.
+"""Proposers that talk: chat backends, and drivers that ask them.
+
+`BACKENDS` and `AGENT_DRIVERS` are tables of dotted paths: nothing here imports a client before
+somebody talks.
 """
 
 from __future__ import annotations
 
-BACKENDS: dict[str, str] = {}
+BACKENDS: dict[str, str] = {
+    "openai": "kernelwright.agents.backends.openai:OpenAI",
+    "mock": "kernelwright.agents.backends.mock:Mock",
+}
+AGENT_DRIVERS: dict[str, str] = {"llm": "kernelwright.agents.llm:LlmDriver"}

@@ -88,8 +88,8 @@ def _driver_factory(
     file, choice, document = campaign.file, campaign.driver, campaign.document
     wanted = parameters(choice.factory) & set(AGENT_PARTS)
     if "backend" in wanted and campaign.backend is None:
-        found = f"none, and {choice.name} asks a model"
-        raise document.error(("agents",), "the key 'backend' under 'agents'", found)
+        expected = f"a section 'agents' with the backend that {choice.name} asks"
+        raise document.error(("driver", "name"), expected, "none")
     if "backend" not in wanted and campaign.backend is not None:
         expected = f"no model for driver {choice.name}, which does not ask one"
         raise document.error(("agents",), expected, "a backend")

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 
 from kernelwright.agents import BACKENDS
-from kernelwright.configs.load import shipped_configs
+from kernelwright.configs.load import TABLES, shipped_configs
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.machine.device import device_names, load_device
 from kernelwright.env.compiler.schedule import DIRECTIVES
@@ -14,13 +14,12 @@ from kernelwright.env.landscape.open import open_landscape, shipped_landscapes
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces import SPACES
 from kernelwright.evaluators import TARGETS
-from kernelwright.search.drivers import DRIVERS
 
 CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "problems": PROBLEMS,
     "spaces": SPACES,
     "directives": DIRECTIVES,
-    "drivers": DRIVERS,
+    "drivers": TABLES["driver"],
     "targets": TARGETS,
     "backends": BACKENDS,
     "configs": None,

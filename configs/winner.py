@@ -39,7 +39,6 @@ class Winner:
     trial: Trial
     problem: Problem
     resolved: Mapping[str, Any]
-    baseline: str
 
     def program(self, workload: Workload | None = None) -> Program:
         """Its C, for a workload (the first unless given).
@@ -55,6 +54,11 @@ class Winner:
             raise WinnerError(
                 f"expected a winner with a C form, found a run on target {target}: {error}"
             ) from None
+
+    @property
+    def baseline(self) -> str:
+        """The name of what it was compared with; a file's without its folder."""
+        return Path(self.resolved["baseline"]).name
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -84,8 +88,8 @@ def winner(folder: str | Path) -> Winner:
     _check_files(campaign)
     problem = campaign.problem.factory(**campaign.problem.options)
     file = campaign.file
-    resolved = {"name": file.name, "target": campaign.target.plain}
-    return Winner(trial, with_template(campaign, problem), resolved, file.baseline)
+    resolved = {"name": file.name, "target": campaign.target.plain, "baseline": file.baseline}
+    return Winner(trial, with_template(campaign, problem), resolved)
 
 
 def _check_files(campaign: Campaign) -> None:
@@ -111,7 +115,7 @@ def export(folder: str | Path, out: str | Path | None = None) -> str:
 def best_c(built: Built, trial: Trial) -> str | None:
     """What ``best.c`` holds; None where the trial has no C form."""
     try:
-        return as_c(Winner(trial, built.problem, built.resolved, built.plan.baseline.name))
+        return as_c(Winner(trial, built.problem, built.resolved))
     except WinnerError:
         return None
 
@@ -150,7 +154,7 @@ def _facts(best: Winner, made: Program) -> list[str]:
         f"campaign:  {best.resolved['name']}, trial {trial.number}",
         f"candidate: {trial.candidate.key} ({trial.candidate.language.value})",
         f"machine:   {measurement.machine}",
-        f"compile:   {' '.join(best.flags)}, toolchain {_toolchain(best)}",
+        f"compile:   {_command(best)}",
     ]
     if len(problem.workloads) > 1:
         lines.append(f"one of {len(problem.workloads)} shapes; the others differ in their macros")
@@ -165,8 +169,11 @@ def _sizes(workload: Workload) -> str:
     )
 
 
-def _toolchain(best: Winner) -> str:
-    return best.resolved["target"].get("toolchain") or "the first of gcc, clang, zig"
+def _command(best: Winner) -> str:
+    """The command that compiles it as it was judged; the flags are in gcc's words."""
+    name = best.resolved["target"].get("toolchain") or "cc"
+    compiler = "python -m ziglang cc" if name == "zig" else name
+    return " ".join([compiler, *best.flags, "-c best.c"])
 
 
 def _comment(lines: Sequence[str]) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 TARGETS: dict[str, str] = {
     "gpu-model": "kernelwright.evaluators.gpu_model:GpuModel",
     "cpu": "kernelwright.evaluators.cpu.target:Cpu",
+    "cpu-model": "kernelwright.evaluators.cpu_model:CpuModel",
     "recorded": "kernelwright.evaluators.recorded:Recorded",
 }
 
 # Targets of the plan that no module serves yet, so that a campaign file gets the reason and not a
 # spelling hint.
 PLANNED: dict[str, str] = {
-    "cpu-model": "the analytic CPU model",
     "tile-cpu": "the tile language on the CPU",
     "triton": "a real GPU through Triton",
 }

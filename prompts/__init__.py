@@ -1,3 +1,1 @@
-"""Prompt templates and their rendering; only ``agents`` imports this room. It holds no template
-yet.
-"""
+"""Prompt templates and their rendering; only ``agents`` imports this room."""

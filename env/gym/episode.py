@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from kernelwright.env.gym.knobs import KernelEnv
+from kernelwright.env.gym.environment import SearchEnv
 
 FIELDS = {
     "id": str,
@@ -65,10 +65,10 @@ def _only_episode_errors(where: str) -> Iterator[None]:
         raise EpisodeError(f"{where}: {type(error).__name__}: {error}") from error
 
 
-def _make(path: Path, episode: dict[str, Any]) -> KernelEnv:
+def _make(path: Path, episode: dict[str, Any]) -> SearchEnv:
     with _only_episode_errors(f"{path}: cannot make {episode['id']!r}"):
         env = gymnasium.make(episode["id"], **episode["kwargs"])
-    if not isinstance(env, KernelEnv):
+    if not isinstance(env, SearchEnv):
         raise EpisodeError(
             f"{path}: id: expected a kernelwright environment, found {episode['id']!r}"
         )

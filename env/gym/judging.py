@@ -7,6 +7,9 @@ candidate key), is remembered. A judge that measures is asked every time.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +21,34 @@ from kernelwright.env.types import Candidate, Reference, Request, Role, Stage, S
 
 # How often a random start is drawn again because its configuration failed.
 START_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a verdict is worth: the objective (NaN if the candidate failed), and what failing
+    earns.
+    """
+
+    verdict: Verdict
+    objective: float
+    failure: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is an objective."""
+        return not math.isnan(self.objective)
+
+
+def standing(verdict: Verdict, rewards: RewardModel) -> Standing:
+    """A verdict with its worth.
+
+    Raises:
+        BrokenJudgeError: if the judge broke.
+    """
+    if not verdict.status.passed:
+        return Standing(verdict, math.nan, rewards.of_failure(verdict.status))
+    objective = log2_speedup(verdict)
+    return Standing(verdict, math.nan if objective is None else objective, 0.0)
 
 
 class Judging:
@@ -32,7 +63,7 @@ class Judging:
         self.space, self.evaluator, self.rewards = space, evaluator, rewards
         self.baseline = baseline
         self._against = (Reference(Role.BASELINE, baseline),)
-        self._verdicts: dict[int, Verdict] = {}
+        self._standings: dict[int, Standing] = {}
         size, knobs = space.combinations, len(space.knobs)
         self.levels = space.levels.astype(np.int64)
         strides = np.array([space.flat([int(j == i) for j in range(knobs)]) for i in range(knobs)])
@@ -62,16 +93,14 @@ class Judging:
         chosen: list[int] = wanted.tolist()
         requests = [Request(self.space.candidate(i), Stage.SCREEN, self._against) for i in chosen]
         for index, verdict in zip(chosen, self.evaluator.evaluate(requests), strict=True):
-            self._verdicts[index] = verdict
+            found = self._standings[index] = standing(verdict, self.rewards)
             self.judged[index] = True
             self.status[index] = verdict.status.value
-            passed = verdict.status.passed
-            self.objective[index] = log2_speedup(verdict) if passed else np.nan
-            self.failure[index] = 0.0 if passed else self.rewards.of_failure(verdict.status)
+            self.objective[index], self.failure[index] = found.objective, found.failure
 
-    def verdict(self, index: int) -> Verdict:
-        """The latest verdict on a configuration that was judged."""
-        return self._verdicts[index]
+    def standing(self, index: int) -> Standing:
+        """The latest standing of a configuration that was judged."""
+        return self._standings[index]
 
     def starts(self, rng: np.random.Generator, *, at_random: bool) -> int:
         """The index an episode starts at: the baseline, or a random valid configuration that
@@ -91,7 +120,7 @@ class Judging:
                 return index
             if not at_random:
                 break
-        status = self.verdict(index).status if self.judged[index] else Status.BROKEN
+        status = self.standing(index).verdict.status if self.judged[index] else Status.BROKEN
         raise BrokenJudgeError(f"no start: {self.space.candidate(index)} is {status}")
 
     def illegal_reason(self, index: int, action: int) -> str:

@@ -17,13 +17,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from kernelwright.env.gym.environment import MAX_BUDGET, Observation
 from kernelwright.env.gym.judging import Judging
-from kernelwright.env.gym.knobs import (
-    MAX_BUDGET,
-    Observation,
-    observation_space,
-    start_is_random,
-)
+from kernelwright.env.gym.knobs import observation_space, start_is_random
 from kernelwright.env.gym.reward import RewardModel
 from kernelwright.env.protocols import Evaluator
 from kernelwright.env.spaces.knobs import KnobSpace

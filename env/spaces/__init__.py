@@ -1,7 +1,11 @@
-"""Spaces: the candidates of one language. ``knobs`` exists; schedules, templates and sources come
-with the compiler.
+"""Spaces: the candidates of one language. Knob spaces can be listed, schedules are drawn without
+end, sources are written by somebody else.
 """
 
 from __future__ import annotations
 
-SPACES: dict[str, str] = {"knobs": "kernelwright.env.spaces.knobs:KnobSpace"}
+SPACES: dict[str, str] = {
+    "knobs": "kernelwright.env.spaces.knobs:KnobSpace",
+    "schedule": "kernelwright.env.spaces.schedule:ScheduleSpace",
+    "source": "kernelwright.env.spaces.source:SourceSpace",
+}

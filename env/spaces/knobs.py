@@ -40,6 +40,9 @@ class KnobSpace:
         ExpressionError: if a constraint names what does not exist.
     """
 
+    language = Language.KNOBS
+    can_sample = True
+
     def __init__(
         self,
         knobs: Sequence[Knob],

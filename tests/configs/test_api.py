@@ -166,9 +166,9 @@ def test_one_s_own_driver_and_problem_plug_in_by_file(tmp_path):
 
 def test_a_driver_by_dotted_path():
     campaign = SMALL | {"driver": {"name": "kernelwright.search.drivers.grid:Grid"}}
-    assert type(api.plan_of(campaign).plan.make_driver()).__name__ == "Grid"
+    assert type(api.plan_of(campaign).plan.make_driver(None)).__name__ == "Grid"
     dotted = SMALL | {"driver": {"name": "kernelwright.search.drivers.grid.Grid"}}
-    assert type(api.plan_of(dotted).plan.make_driver()).__name__ == "Grid"
+    assert type(api.plan_of(dotted).plan.make_driver(None)).__name__ == "Grid"
 
 
 def test_a_baseline_by_key(tmp_path):
@@ -187,7 +187,8 @@ def test_the_library_as_baseline(tmp_path):
 
 def test_check_says_what_the_budget_buys():
     plan = api.check(SMALL)
-    assert plan["space"] == {"combinations": 6000, "valid": 3744}
+    size = {"combinations": 6000, "valid": 3744, "kind": "knobs", "finite": True}
+    assert plan["space"] == size
     assert plan["candidates"] == 24
     assert api.check(SMALL | {"budget": {"trials": 9999}})["candidates"] == 3744
 
@@ -327,7 +328,7 @@ def neighbours(folder, kind):
 
 def test_neighbours_of_the_same_name_are_not_mixed_up(tmp_path):
     drivers = [
-        api.plan_of(neighbours(tmp_path / kind, kind)).plan.make_driver()
+        api.plan_of(neighbours(tmp_path / kind, kind)).plan.make_driver(None)
         for kind in ("Grid", "Random")
     ]
     assert [type(d).__mro__[1].__name__ for d in drivers] == ["Grid", "Random"]

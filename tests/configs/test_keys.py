@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import typing
 
 import pytest
+import yaml
 
 from kernelwright.configs import api
-from kernelwright.configs.load import CONFIGS_DIR, GIVEN, read_config, shipped_configs
+from kernelwright.configs.load import CONFIGS_DIR, GIVEN, TABLES, read_config, shipped_configs
 from kernelwright.configs.resolve import options_model, resolve
 from kernelwright.configs.schema import PLANNED_KEYS, CampaignFile
-from kernelwright.env.problems import PROBLEMS
-from kernelwright.evaluators import TARGETS
 from kernelwright.evaluators.noise import Noise
-from kernelwright.search.drivers import DRIVERS
 
-EVERYTHING = {
+# Between them these use every key.
+ON_A_MODEL = {
     "name": "everything",
     "problem": {"name": "gemm_gpu"},
     "space": {"kind": "knobs"},
@@ -29,7 +29,7 @@ EVERYTHING = {
         "state": "cold",
         "confirm": {"finalists": 1, "process_pairs": 3, "pairs": 2},
     },
-    "budget": {"trials": 12, "seconds": 50.0},
+    "budget": {"trials": 12, "seconds": 50.0, "calls": 9, "tokens": 99},
     "stop": {"roofline": 0.99, "plateau": 50},
     "batch": 3,
     "seed": 1,
@@ -38,12 +38,59 @@ EVERYTHING = {
 }
 
 
+MATMUL = {"name": "matmul", "m": 8, "n": 8, "k": 8}
+ON_THE_CPU = {
+    "name": "template",
+    "problem": MATMUL,
+    "space": {
+        "kind": "template",
+        "file": "kernel.c",
+        "knobs": {"STEP": [1, 2]},
+        "default": {"STEP": 1},
+        "constraints": ["STEP < 2"],
+    },
+    "target": {"name": "cpu", "flags": ["-O1"]},
+    "driver": {"name": "random"},
+    "judge": {"screen": {"pairs": 1}, "confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
+    "budget": {"trials": 1},
+}
+BY_A_MODEL = {
+    "name": "source",
+    "problem": MATMUL,
+    "space": {"kind": "source", "file": "kernel.c", "regions": ["body"]},
+    "target": {"name": "cpu", "flags": ["-O1"]},
+    "driver": {"name": "llm"},
+    "agents": {"backend": {"name": "mock"}, "prompt": "refine"},
+    "judge": {"confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
+    "budget": {"calls": 1},
+}
+KERNEL = """
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{
+    // region body
+#ifndef STEP
+#define STEP 1
+#endif
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            float sum = 0.0f;
+            for (int64_t p = 0; p < k; p += STEP)
+                sum += A[i * k + p] * B[p * n + j];
+            C[i * n + j] = sum;
+        }
+    // endregion body
+}
+"""
+
+
 def models(model, prefix=""):
     """Every pydantic model of the file with the dotted prefix of its keys."""
     yield model, prefix
     for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and hasattr(field.annotation, "model_fields"):
-            yield from models(field.annotation, f"{prefix}{name}.")
+        for part in (field.annotation, *typing.get_args(field.annotation)):
+            if isinstance(part, type) and hasattr(part, "model_fields"):
+                yield from models(part, f"{prefix}{name}.")
 
 
 def test_every_key_of_the_file_is_read_by_a_run(tmp_path, monkeypatch):
@@ -56,7 +103,11 @@ def test_every_key_of_the_file_is_read_by_a_run(tmp_path, monkeypatch):
             return object.__getattribute__(self, name)
 
         monkeypatch.setattr(model, "__getattribute__", spy)
-    api.run(EVERYTHING, tmp_path / "run")
+    (tmp_path / "kernel.c").write_text(KERNEL)
+    for number, campaign in enumerate((ON_A_MODEL, ON_THE_CPU, BY_A_MODEL)):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(yaml.safe_dump(campaign))
+        api.run(path, tmp_path / f"run{number}")
     wanted = {
         prefix + name for model, prefix in models(CampaignFile) for name in model.model_fields
     }
@@ -64,8 +115,7 @@ def test_every_key_of_the_file_is_read_by_a_run(tmp_path, monkeypatch):
     assert wanted - read == set()
 
 
-TABLES = [("problem", PROBLEMS), ("target", TARGETS), ("driver", DRIVERS)]
-FACTORIES = [(kind, name, table) for kind, table in TABLES for name in table]
+FACTORIES = [(kind, name, table) for kind, table in TABLES.items() for name in table]
 
 
 @pytest.mark.parametrize(("kind", "name", "table"), FACTORIES)
@@ -102,7 +152,14 @@ def test_every_key_and_option_is_documented():
 
 @pytest.mark.parametrize("name", shipped_configs())
 def test_every_shipped_config_runs_with_a_short_budget(name, tmp_path):
-    summary = api.run(name, tmp_path / "run", overrides=["budget.trials=24"])
-    assert summary["trials"] == 24
-    assert summary["best"]["status"] in ("win", "tie", "loss")
+    measures = read_config(name).file.target["name"] == "cpu"
+    count = 2 if measures else 24
+    overrides = [f"budget={{trials: {count}}}"]
+    if measures:
+        overrides += ["judge.screen={pairs: 1}"]
+        overrides += ["judge.confirm={finalists: 1, process_pairs: 2, pairs: 1}"]
+    summary = api.run(name, tmp_path / "run", overrides=overrides)
+    assert summary["trials"] == count
+    if summary["best"] is not None or not measures:
+        assert summary["best"]["status"] in ("win", "tie", "loss")
     assert read_config(tmp_path / "run" / "config.yaml").file.name == name

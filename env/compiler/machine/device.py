@@ -7,16 +7,11 @@ hardware data stand under ``fitted``, named.
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import math
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from pathlib import Path
 
-import yaml
-
-from kernelwright.env.options import OptionError
+from kernelwright.env.compiler.machine.table import load_table, table_names, table_sha256
 
 DEVICES_DIR = Path(__file__).parent / "devices"
 
@@ -61,26 +56,12 @@ class Device:
 
 def device_names() -> tuple[str, ...]:
     """The devices with a table."""
-    return tuple(sorted(path.stem for path in DEVICES_DIR.glob("*.yaml")))
-
-
-def _table(name: str) -> Path:
-    path = Path(name) if name.endswith((".yaml", ".yml")) else DEVICES_DIR / f"{name}.yaml"
-    known = device_names()
-    try:
-        found = path.is_file()
-    except (OSError, ValueError):
-        found = False
-    if not found:
-        near = difflib.get_close_matches(name, known, 1)
-        expected = f"a device table's YAML file or one of {', '.join(known)}"
-        raise OptionError("device", expected, f"{name!r:.200}", near[0] if near else None)
-    return path
+    return table_names(DEVICES_DIR)
 
 
 def device_sha256(name: str) -> str:
     """The hash of a device's table."""
-    return hashlib.sha256(_table(name).read_bytes()).hexdigest()
+    return table_sha256("device", DEVICES_DIR, name)
 
 
 def load_device(name: str) -> Device:
@@ -90,29 +71,4 @@ def load_device(name: str) -> Device:
         OptionError: if there is no such table, or it is not YAML, lacks a number, has an unknown
             one or a value of the wrong type; it says which.
     """
-    path = _table(name)
-    try:
-        return _parse(path.stem if path.parent == DEVICES_DIR else str(path), path.read_text())
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise OptionError("device", f"a device table in {path}", str(error)) from None
-
-
-@lru_cache(maxsize=64)
-def _parse(name: str, text: str) -> Device:
-    """The table in a text; keyed by the text, so an edited file is read again."""
-    table = yaml.safe_load(text)
-    if not isinstance(table, dict) or not isinstance(table.get("fitted", {}), dict):
-        raise ValueError("expected a mapping of numbers with a mapping 'fitted'")
-    values = {key: value for key, value in table.items() if key not in ("fitted", "sources")}
-    values |= {**table.get("fitted", {}), "name": name}
-    known = {item.name: item.type for item in fields(Device)}
-    for key, value in values.items():
-        if key not in known:
-            raise ValueError(f"unknown key {key!r}; known: {', '.join(known)}")
-        expected = {"int": (int,), "float": (int, float), "str": (str,)}[str(known[key])]
-        if not isinstance(value, expected) or isinstance(value, bool):
-            raise ValueError(f"{key}: expected {known[key]}, found {value!r}")
-    missing = [key for key in known if key not in values]
-    if missing:
-        raise ValueError(f"missing key {missing[0]!r}")
-    return Device(**values)
+    return load_table(Device, "device", DEVICES_DIR, name)

@@ -1,0 +1,82 @@
+"""A server's answer as a `Completion`. The client checks nothing, so every field is looked at
+before it is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.agents.chat import (
+    BackendError,
+    ChatRequest,
+    Completion,
+    estimate_tokens,
+    price,
+)
+
+MOST_TOKENS = 2**31
+
+
+def read_completion(
+    answer: Any, request: ChatRequest, prices: Mapping[str, float] | None
+) -> Completion:
+    """What the client returned, as a completion.
+
+    No choices, or a choice without text, is a completion without text; something that is not the
+    shape of a completion at all is an error.
+
+    Raises:
+        BackendError: of kind ``content``, if it is none.
+    """
+    if not hasattr(answer, "choices"):
+        found = f"{type(answer).__name__} {answer!r:.120}"
+        raise BackendError("content", f"expected a completion, found {found}")
+    error = getattr(answer, "error", None)
+    if error is not None:
+        raise BackendError("content", f"expected a completion, found an error: {error!r:.300}")
+    choices = answer.choices
+    if choices is not None and not isinstance(choices, list):
+        raise BackendError("content", f"expected a list of choices, found {choices!r:.120}")
+    message = getattr(choices[0], "message", None) if choices else None
+    text = _text(getattr(message, "content", None))
+    refusal = _text(getattr(message, "refusal", None))
+    reason = getattr(choices[0], "finish_reason", None) if choices else "no_choices"
+    prompt, completion, estimated = _usage(getattr(answer, "usage", None), request, text)
+    return Completion(
+        text=text,
+        finish_reason=reason if isinstance(reason, str) else None,
+        model=_text(getattr(answer, "model", None)) or request.model,
+        id=_text(getattr(answer, "id", None)) or request.key,
+        refusal=refusal or None,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        usage_estimated=estimated,
+        usd=price(prompt, completion, prices),
+    )
+
+
+def _text(value: Any) -> str | None:
+    """Text, also where a server sends it in parts; lone surrogates, which nothing can store, are
+    replaced.
+    """
+    if isinstance(value, list):
+        parts = [part.get("text") if isinstance(part, dict) else None for part in value]
+        value = "".join(part for part in parts if isinstance(part, str))
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise BackendError("content", f"expected text, found {value!r:.120}")
+    return value.encode("utf-8", "replace").decode()
+
+
+def _usage(usage: Any, request: ChatRequest, text: str | None) -> tuple[int, int, bool]:
+    """Prompt and completion tokens, and whether they are estimates."""
+    counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
+    known = [
+        c for c in counts if isinstance(c, int) and not isinstance(c, bool) and 0 <= c < MOST_TOKENS
+    ]
+    if len(known) == 2:
+        return known[0], known[1], False
+    asked = sum(estimate_tokens(content) for _, content in request.messages)
+    return asked, estimate_tokens(text or ""), True

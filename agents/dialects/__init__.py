@@ -1,0 +1,33 @@
+"""How each language is spoken with a model: what it is told of it, how a candidate is shown, and
+how a reply is read. `DIALECTS` has one for every language a model can write.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from kernelwright.agents.dialects.dialect import Dialect
+from kernelwright.env.options import OptionError
+from kernelwright.env.types import Language, Problem
+
+DIALECTS: dict[Language, str] = {
+    Language.KNOBS: "kernelwright.agents.dialects.knobs:Knobs",
+    Language.SCHEDULE: "kernelwright.agents.dialects.schedule:Schedule",
+    Language.SOURCE: "kernelwright.agents.dialects.source:Source",
+}
+
+
+def dialect_for(space: Any, problem: Problem) -> Dialect:
+    """The dialect of a space's language.
+
+    Raises:
+        OptionError: if no model is asked for candidates of that language.
+    """
+    language = space.language
+    if language not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise OptionError("name", f"a space in one of the languages {known}", str(language))
+    module, _, name = DIALECTS[language].partition(":")
+    dialect: Dialect = getattr(import_module(module), name)(space, problem)
+    return dialect

@@ -1,0 +1,113 @@
+"""Schedules as directives in Python's syntax, one call a line."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.agents.chat import Malformed
+from kernelwright.agents.dialects.fences import answer_block
+from kernelwright.env.compiler.ir.printer import print_procedure
+from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule.trace import (
+    TraceError,
+    directive_function,
+    parse_trace,
+    print_trace,
+)
+from kernelwright.env.types import Candidate, Directive, Language, Problem
+
+HINTS = (
+    "change one factor of the parent's schedule",
+    "keep more results in registers: more unrolled rows, or more vectors in a row",
+    "change the order of the loops",
+    "block for a cache outside what the parent has",
+    "make the parent's schedule simpler, and its innermost loop longer",
+    "schedule another way than anything listed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectiveHelp:
+    """A directive as a model is told of it: how it is called, and its documentation."""
+
+    call: str
+    text: str
+
+
+class Schedule:
+    """The dialect of a space of schedules over one procedure."""
+
+    name = "schedule"
+    fence = "python"
+    hints = HINTS
+
+    def __init__(self, space: Any, problem: Problem) -> None:
+        del problem  # the procedure says all
+        self._space = space
+
+    def facts(self) -> Mapping[str, Any]:
+        """The loop nest, the directives, and what the machine offers."""
+        return {
+            "nest": print_procedure(self._space.procedure),
+            "directives": [directive_help(op) for op in DIRECTIVES],
+            "threads": self._space.threads,
+            "lanes": self._space.lanes,
+        }
+
+    def start(self) -> Candidate | None:
+        """The empty schedule: the loops as they are written."""
+        return Candidate(Language.SCHEDULE, ())
+
+    def show(self, candidate: Candidate) -> str:
+        """One directive a line."""
+        return print_trace(_trace(candidate)) or "# no directive: the loops as they are written\n"
+
+    def brief(self, candidate: Candidate) -> str:
+        """All directives in one line."""
+        return "; ".join(print_trace(_trace(candidate)).splitlines()) or "pass"
+
+    def parse(self, reply: str) -> Candidate | Malformed:
+        """The directives in the reply's block."""
+        text = answer_block(reply, ("python", "py"))
+        if isinstance(text, Malformed):
+            return text
+        try:
+            return Candidate(Language.SCHEDULE, parse_trace(text))
+        except TraceError as error:
+            kind = "wrong_schema" if _is_python(text) else "unparsable"
+            return Malformed(kind, f"{error}")
+        except ValueError as error:
+            return Malformed("wrong_schema", str(error)[:200])
+
+    def schema(self) -> Mapping[str, Any] | None:
+        """None: directives are no JSON."""
+        return None
+
+
+def directive_help(op: str) -> DirectiveHelp:
+    """How a directive is called and what it does, with the nest before and after."""
+    function = directive_function(op)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    shown = []
+    for parameter in parameters:
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        shown.append(f"{star}{parameter.name}{default}")
+    text = inspect.getdoc(function) or ""
+    return DirectiveHelp(f"{op}({', '.join(shown)})", text.partition("\nRaises:")[0].strip())
+
+
+def _trace(candidate: Candidate) -> tuple[Directive, ...]:
+    return tuple(step for step in candidate.payload if isinstance(step, Directive))
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

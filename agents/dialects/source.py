@@ -1,0 +1,138 @@
+"""Source as C: the whole file, or only what stands in its editable regions."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.agents.chat import Malformed
+from kernelwright.agents.dialects.fences import answer_block
+from kernelwright.env.compiler.runtime.call import C_TYPES
+from kernelwright.env.types import Candidate, ExtentRange, Language, Problem, TensorSpec
+
+HINTS = (
+    "help the compiler to vectorize the innermost loops",
+    "break the longest chain of dependent operations",
+    "do less work: hoist what does not change, merge passes over the same data",
+    "touch memory in a better order, or in blocks that stay in cache",
+    "keep more values in registers",
+    "rewrite it another way than anything listed",
+)
+MOST_BRIEF_LINES = 4
+_REGION = re.compile(
+    r"^[ \t]*//[ \t]*region[ \t]+(\w+)[ \t]*\n(.*?)^[ \t]*//[ \t]*endregion[ \t]+\1[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_MARKER = re.compile(r"^[ \t]*//[ \t]*(?:end)?region\b", re.MULTILINE)
+
+
+class Source:
+    """The dialect of a space of C files."""
+
+    name = "source"
+    fence = "c"
+    hints = HINTS
+
+    def __init__(self, space: Any, problem: Problem) -> None:
+        self._space, self._problem = space, problem
+        self._entry = re.compile(rf"\b{re.escape(problem.name)}\s*\(")
+
+    def facts(self) -> Mapping[str, Any]:
+        """The prototype, the macros of fixed extents, and which regions may change."""
+        return {
+            "prototype": prototype(self._problem),
+            "macros": _macros(self._problem),
+            "regions": tuple(self._space.regions),
+        }
+
+    def start(self) -> Candidate | None:
+        """The file that the campaign names."""
+        return Candidate(Language.SOURCE, self._space.text)
+
+    def show(self, candidate: Candidate) -> str:
+        """The whole file."""
+        return str(candidate.payload)
+
+    def brief(self, candidate: Candidate) -> str:
+        """The key, and the first lines that are new, or gone where none is new."""
+        before, after = _lines(str(self._space.text)), _lines(str(candidate.payload))
+        changed = [
+            line
+            for line in difflib.unified_diff(before, after, lineterm="", n=0)
+            if line[0] in "+-" and re.search(r"\w", line)
+        ]
+        changed.sort(key=lambda line: line[0] == "-")
+        shown = [f"{line[0]} {line[1:]:.100}" for line in changed[:MOST_BRIEF_LINES]]
+        more = len(changed) - len(shown)
+        tail = [f"… {more} more"] if more > 0 else []
+        return " | ".join([candidate.key[:8], *shown, *tail]).replace("`", "'")
+
+    def parse(self, reply: str) -> Candidate | Malformed:
+        """The file in the reply's block, or its regions put into the start's file.
+
+        A file is told from regions by the function it defines.
+        """
+        text = answer_block(reply, ("c", "cpp", "c++", "h"))
+        if isinstance(text, Malformed):
+            return text
+        if not text.strip():
+            return Malformed("wrong_schema", "expected C, found an empty block")
+        regions = tuple(self._space.regions)
+        if not regions or self._entry.search(_without_comments(text)):
+            return self._whole(text)
+        found = dict(_REGION.findall(text))
+        if not found and len(regions) == 1 and not _MARKER.search(text):
+            found = {regions[0]: text}
+        strange = [name for name in found if name not in regions]
+        if strange or not found:
+            seen = ", ".join(strange) or "none"
+            wanted = f"the function {self._problem.name}, or regions of {', '.join(regions)}"
+            return Malformed("wrong_schema", f"expected {wanted}, found {seen:.80}")
+        try:
+            candidate: Candidate = self._space.splice(found)
+        except ValueError as error:
+            return Malformed("wrong_schema", str(error)[:200])
+        return candidate
+
+    def _whole(self, text: str) -> Candidate | Malformed:
+        if not self._entry.search(_without_comments(text)):
+            name = self._problem.name
+            return Malformed("wrong_schema", f"expected a definition of {name}, found none")
+        try:
+            return Candidate(Language.SOURCE, text)
+        except ValueError as error:
+            return Malformed("unparsable", str(error)[:200])
+
+    def schema(self) -> Mapping[str, Any] | None:
+        """None: C is no JSON."""
+        return None
+
+
+def prototype(problem: Problem) -> str:
+    """The kernel's declaration: inputs, outputs, then extents, in declared order."""
+
+    def tensor(spec: TensorSpec) -> str:
+        const = "const " if spec.role == "input" else ""
+        kind = C_TYPES.get(spec.dtype, spec.dtype)
+        return f"{const}{kind} *restrict {spec.name}"
+
+    ordered = [t for role in ("input", "output") for t in problem.tensors if t.role == role]
+    names = [name for name, _ in problem.workloads[0].extents]
+    parts = [tensor(spec) for spec in ordered] + [f"int64_t {name}" for name in names]
+    return f"void {problem.name}({', '.join(parts)})"
+
+
+def _macros(problem: Problem) -> list[str]:
+    fixed = [(n, e) for n, e in problem.workloads[0].extents if not isinstance(e, ExtentRange)]
+    return [f"KW_{name.upper()} {extent}" for name, extent in fixed]
+
+
+def _lines(text: str) -> list[str]:
+    """Lines that say something, without their indentation."""
+    return [stripped for line in text.splitlines() if (stripped := line.strip())]
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)

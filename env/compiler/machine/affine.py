@@ -1,0 +1,178 @@
+"""Index arithmetic as a cost model sees it: how far an index moves with each loop, and how many
+values it takes while some loops run and the others stand still.
+
+Exact for affine indices; whole division and remainders by a constant (what ``fuse`` leaves) are
+bounded by intervals, and what is read from memory may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Unary, Var, walk
+
+Trips = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A constant plus multiples of variables; variables without effect are left away."""
+
+    constant: int
+    terms: tuple[tuple[str, int], ...]
+
+    def step(self, var: str) -> int:
+        """By how much the value grows when ``var`` grows by one."""
+        return dict(self.terms).get(var, 0)
+
+
+def linear(node: Expr) -> Linear | None:
+    """A whole-number expression as a linear form; None if it is none."""
+    match node:
+        case Const(value, _):
+            return Linear(int(value), ())
+        case Var(name):
+            return Linear(0, ((name, 1),))
+        case Cast("int64", operand):
+            return linear(operand)
+        case Unary("neg", operand):
+            return _combined(Linear(0, ()), linear(operand), -1)
+        case Binary("add", left, right):
+            return _combined(linear(left), linear(right), 1)
+        case Binary("sub", left, right):
+            return _combined(linear(left), linear(right), -1)
+        case Binary("mul", left, Const(factor, _)) | Binary("mul", Const(factor, _), left):
+            return _combined(Linear(0, ()), linear(left), int(factor))
+    return None
+
+
+def _combined(left: Linear | None, right: Linear | None, factor: int) -> Linear | None:
+    if left is None or right is None:
+        return None
+    terms = dict(left.terms)
+    for name, step in right.terms:
+        terms[name] = terms.get(name, 0) + factor * step
+    kept = tuple(sorted((name, step) for name, step in terms.items() if step))
+    return Linear(left.constant + factor * right.constant, kept)
+
+
+def flat(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear | None:
+    """The row-major offset of an element as a linear form; None if an index has none."""
+    out: Linear | None = Linear(0, ())
+    stride = 1
+    for index, size in zip(reversed(indices), reversed(shape), strict=True):
+        out = _combined(out, linear(index), stride)
+        stride *= size
+    return out
+
+
+def interval(node: Expr, trips: Trips) -> tuple[int, int] | None:
+    """The least and greatest value while the loops in ``trips`` run and all other variables are 0;
+    None if it depends on memory.
+    """
+    match node:
+        case Const(value, _):
+            return int(value), int(value)
+        case Var(name):
+            return 0, max(0, round(trips.get(name, 1)) - 1)
+        case Cast(_, operand):
+            return interval(operand, trips)
+        case Binary(op, left, right):
+            a, b = interval(left, trips), interval(right, trips)
+            return None if a is None or b is None else _interval_of(op, a, b)
+    return None
+
+
+def _interval_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
+    match op:
+        case "add":
+            return a[0] + b[0], a[1] + b[1]
+        case "sub":
+            return a[0] - b[1], a[1] - b[0]
+        case "mul":
+            ends = [x * y for x in a for y in b]
+            return min(ends), max(ends)
+        case "floordiv" if b[0] == b[1] > 0:
+            return a[0] // b[0], a[1] // b[0]
+        case "mod" if b[0] == b[1] > 0:
+            whole = a[0] // b[0] == a[1] // b[0]
+            return (a[0] % b[0], a[1] % b[0]) if whole else (0, b[0] - 1)
+        case "min" | "max":
+            choose = min if op == "min" else max
+            return choose(a[0], b[0]), choose(a[1], b[1])
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The values of an index: the least, the greatest, and how many different ones."""
+
+    low: int
+    high: int
+    count: float
+
+    def hull(self, other: Span) -> Span:
+        """What holds both."""
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Span(low, high, min(high - low + 1, self.count + other.count))
+
+    @property
+    def step(self) -> float:
+        """The mean distance of neighbouring values."""
+        return (self.high - self.low) / (self.count - 1) if self.count > 1 else 1.0
+
+
+def span(node: Expr, trips: Trips, size: int) -> Span:
+    """The values that an index into ``size`` elements takes while the loops in ``trips`` run."""
+    bounds = interval(node, trips)
+    variables = {part.name for part in walk(node) if isinstance(part, Var)}
+    iterations = 1.0
+    for name in variables:
+        iterations *= max(1.0, trips.get(name, 1.0))
+    if bounds is None:
+        return Span(0, size - 1, min(float(size), iterations))
+    low, high = bounds
+    return Span(low, high, min(float(high - low + 1), iterations))
+
+
+def mean(node: Expr, trips: Trips, loaded: float) -> float:
+    """The mean of a whole-number expression over the loops in ``trips``; ``loaded`` stands for what
+    is read from memory.
+    """
+    match node:
+        case Const(value, _):
+            return float(value)
+        case Var(name):
+            return max(0.0, (trips[name] - 1) / 2)
+        case Cast(_, operand):
+            return mean(operand, trips, loaded)
+        case Binary("sub", left, right) if _reads(left) and _reads(right):
+            return loaded  # the length of a row: the difference of two positions
+        case Load():
+            return loaded
+        case Binary(op, left, right):
+            a, b = mean(left, trips, loaded), mean(right, trips, loaded)
+            return _mean_of(op, a, b)
+    return loaded
+
+
+def _mean_of(op: str, a: float, b: float) -> float:
+    match op:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "floordiv":
+            return float(a // b) if b else a
+        case "mod":
+            return (b - 1) / 2
+        case "min":
+            return min(a, b)
+    return max(a, b)
+
+
+def _reads(node: Expr) -> bool:
+    return any(isinstance(part, Load) for part in walk(node))

@@ -1,0 +1,184 @@
+"""A procedure as the CPU model reads it: how often each loop runs, and every access with the loops
+around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Procedure,
+    Stmt,
+    Store,
+    Var,
+    loops,
+    statements,
+    walk,
+)
+from kernelwright.env.compiler.machine.affine import interval, mean
+
+ITEM_BYTES = {"bool": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
+
+
+class EstimateError(CompilerError):
+    """A procedure without an estimate: an extent that is not known, or a tensor without a size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A tensor's name, shape in numbers, the size of an element, and whether it has values before
+    the procedure runs.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    itemsize: int
+    is_input: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all elements."""
+        size = self.itemsize
+        for extent in self.shape:
+            size *= extent
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One read or write: the element, the loops around it from the outside in, the phase (statement
+    of the procedure's body) it belongs to, and the share of iterations that guards let through.
+    """
+
+    array: Array
+    indices: tuple[Expr, ...]
+    loops: tuple[str, ...]
+    phase: int
+    share: float
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops' trip counts, which of them are written out (unrolled, or lanes), the arrays, the
+    phases, and all accesses.
+    """
+
+    trips: dict[str, float]
+    written_out: frozenset[str]
+    arrays: dict[str, Array]
+    phases: tuple[Stmt, ...]
+    accesses: tuple[Access, ...]
+
+
+def read_nest(procedure: Procedure, loaded_trips: float) -> Nest:
+    """What the model needs of a procedure; a loop whose extent is read from memory runs
+    ``loaded_trips`` times.
+
+    Raises:
+        EstimateError: if an extent is not a number, or a shape is none.
+    """
+    trips: dict[str, float] = {}
+    for loop in loops(procedure):
+        try:
+            trips[loop.var] = max(0.0, mean(loop.extent, trips, loaded_trips))
+        except KeyError as error:
+            found = f"{loop.var} in {error.args[0]!r}"
+            raise EstimateError(f"expected loops of known extents, found {found}") from None
+    tensors = [*procedure.tensors]
+    tensors += [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
+    arrays = {}
+    for tensor in tensors:
+        shape = []
+        for extent in tensor.shape:
+            if not isinstance(extent, Const):
+                raise EstimateError(f"{tensor.name}: expected a shape in numbers, found {extent}")
+            shape.append(int(extent.value))
+        size = ITEM_BYTES[tensor.dtype]
+        arrays[tensor.name] = Array(tensor.name, tuple(shape), size, tensor.role == "input")
+    phases = _phases(procedure.body)
+    accesses = tuple(
+        access
+        for number, phase in enumerate(phases)
+        for access in _accesses(phase, (), 1.0, number, arrays, trips)
+    )
+    kinds = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
+    written_out = frozenset(loop.var for loop in loops(procedure) if loop.kind in kinds)
+    return Nest(trips, written_out, arrays, phases, accesses)
+
+
+def _phases(body: Stmt) -> tuple[Stmt, ...]:
+    match body:
+        case Block(items):
+            return tuple(phase for item in items for phase in _phases(item))
+        case Allocate(_, inner):
+            return _phases(inner)
+    return (body,)
+
+
+def _accesses(
+    node: Stmt,
+    around: tuple[str, ...],
+    share: float,
+    phase: int,
+    arrays: dict[str, Array],
+    trips: dict[str, float],
+) -> Iterator[Access]:
+    def reads(*expressions: Expr) -> Iterator[Access]:
+        for expression in expressions:
+            for part in walk(expression):
+                if isinstance(part, Load):
+                    array = arrays[part.tensor]
+                    yield Access(array, part.indices, around, phase, share, False)
+
+    match node:
+        case Store(tensor, indices, value, reduce):
+            yield from reads(value, *indices)
+            if reduce is not None:
+                yield Access(arrays[tensor], indices, around, phase, share, False)
+            yield Access(arrays[tensor], indices, around, phase, share, True)
+        case For(var, extent, body, _):
+            yield from reads(extent)
+            yield from _accesses(body, (*around, var), share, phase, arrays, trips)
+        case If(condition, then):
+            yield from reads(condition)
+            passed = share * passing(condition, trips)
+            yield from _accesses(then, around, passed, phase, arrays, trips)
+        case Block(items):
+            for item in items:
+                yield from _accesses(item, around, share, phase, arrays, trips)
+        case Allocate(_, body):
+            yield from _accesses(body, around, share, phase, arrays, trips)
+        case _:
+            assert_never(node)
+
+
+def passing(condition: Expr, trips: dict[str, float]) -> float:
+    """The share of iterations for which a condition holds: of a split's tail, what is below the
+    limit; of other conditions all.
+    """
+    match condition:
+        case Binary("and", left, right):
+            return passing(left, trips) * passing(right, trips)
+        case Binary("lt", left, Const(limit, _)):
+            bounds = interval(left, trips)
+            if bounds is not None and bounds[0] >= 0:
+                return min(1.0, float(limit) / (bounds[1] + 1))
+    return 1.0
+
+
+def depends_on(node: Expr, names: frozenset[str]) -> bool:
+    """Whether an expression mentions one of these variables."""
+    return any(isinstance(part, Var) and part.name in names for part in walk(node))

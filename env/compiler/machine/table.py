@@ -1,0 +1,85 @@
+"""Tables of numbers in YAML, read into dataclasses that say which keys there are."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from kernelwright.env.options import OptionError
+
+T = TypeVar("T")
+TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,)}
+
+
+def table_names(folder: Path) -> tuple[str, ...]:
+    """The tables in a folder."""
+    return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+
+
+def table_path(option: str, folder: Path, name: str) -> Path:
+    """The file of a table's name, or of a path.
+
+    Raises:
+        OptionError: about ``option``, if there is none; it has the nearest name.
+    """
+    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
+    known = table_names(folder)
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):
+        found = False
+    if not found:
+        near = difflib.get_close_matches(name, known, 1)
+        expected = f"a {option} table's YAML file or one of {', '.join(known)}"
+        raise OptionError(option, expected, f"{name!r:.200}", near[0] if near else None)
+    return path
+
+
+def table_sha256(option: str, folder: Path, name: str) -> str:
+    """The hash of a table's file."""
+    return hashlib.sha256(table_path(option, folder, name).read_bytes()).hexdigest()
+
+
+def load_table(kind: Callable[..., T], option: str, folder: Path, name: str) -> T:
+    """The table of a name, or of a YAML file's path, as a ``kind``: a frozen dataclass of numbers
+    and texts with a ``name``.
+
+    Raises:
+        OptionError: if there is no such table, or it is not YAML, lacks a number, has an unknown
+            one or a value of the wrong type; it says which.
+    """
+    path = table_path(option, folder, name)
+    try:
+        shown = path.stem if path.parent == folder else str(path)
+        made: T = _parse(kind, shown, path.read_text())
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise OptionError(option, f"a {option} table in {path}", str(error)) from None
+    return made
+
+
+@lru_cache(maxsize=64)
+def _parse(kind: Any, name: str, text: str) -> Any:
+    """The table in a text; keyed by the text, so an edited file is read again."""
+    table = yaml.safe_load(text)
+    if not isinstance(table, dict) or not isinstance(table.get("fitted", {}), dict):
+        raise ValueError("expected a mapping of numbers with a mapping 'fitted'")
+    values = {key: value for key, value in table.items() if key not in ("fitted", "sources")}
+    values |= {**table.get("fitted", {}), "name": name}
+    known = {item.name: item.type for item in fields(kind)}
+    for key, value in values.items():
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}; known: {', '.join(known)}")
+        expected = TYPES[str(known[key])]
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise ValueError(f"{key}: expected {known[key]}, found {value!r}")
+    missing = [key for key in known if key not in values]
+    if missing:
+        raise ValueError(f"missing key {missing[0]!r}")
+    return kind(**values)

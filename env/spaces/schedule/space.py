@@ -1,0 +1,259 @@
+"""The space of schedules of one procedure: traces of directives, every one of them legal.
+
+Open: there is no list of its members. It is drawn from by decisions (``sketch``, ``draw``), moved
+in by changing one of them or by single directives (``compiler.schedule.moves``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.compiler.codegen.c import MAX_UNROLLED
+from kernelwright.env.compiler.errors import CompilerError, ScheduleError
+from kernelwright.env.compiler.ir.nodes import Procedure, Store, statements
+from kernelwright.env.compiler.schedule.kind import LANES
+from kernelwright.env.compiler.schedule.memo import schedules_of
+from kernelwright.env.compiler.schedule.moves import FACTORS, legal_moves, spell, vocabulary
+from kernelwright.env.options import OptionError
+from kernelwright.env.protocols import Violation
+from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans, pick
+from kernelwright.env.spaces.schedule.features import features_of, written
+from kernelwright.env.spaces.schedule.nest import find_nests
+from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, outline
+from kernelwright.env.types import Candidate, Directive, Language
+
+MAX_DIRECTIVES = 128
+TRIES = 8
+REMEMBERED = 512
+
+
+class ScheduleSpace:
+    """The schedules of a procedure whose loops have constant extents or not, on some threads.
+
+    Args:
+        procedure: what is scheduled.
+        threads: how many threads there are; with one nothing is parallel.
+        lanes: numbers of vector lanes to draw from.
+
+    Raises:
+        OptionError: if there is no thread, or a number of lanes is none of a vector's.
+    """
+
+    language = Language.SCHEDULE
+    can_sample = True
+
+    def __init__(
+        self, procedure: Procedure, *, threads: int = 1, lanes: Sequence[int] = (4, 8, 16, 32)
+    ) -> None:
+        if threads < 1:
+            raise OptionError("threads", "at least 1", str(threads))
+        if not lanes or not set(lanes) <= set(LANES):
+            known = ", ".join(map(str, LANES))
+            raise OptionError("lanes", f"numbers of lanes among {known}", str(list(lanes)))
+        self.procedure, self.threads = procedure, threads
+        self.lanes = tuple(sorted(set(lanes)))
+        self.default = Candidate(Language.SCHEDULE, ())
+        self._limits = Limits(self.lanes, threads > 1)
+        self._nests = find_nests(procedure)
+        # What a nest's share of the time may be, roughly; small ones are to be moved in, too.
+        self._weights = [math.sqrt(nest.iterations) for nest in self._nests]
+        self._schedules = schedules_of(procedure)
+        self._moves: OrderedDict[str, tuple[Directive, ...]] = OrderedDict()
+
+    def scheduled(self, candidate: Candidate) -> Procedure:
+        """The procedure after a candidate's directives, remembered by prefix.
+
+        Raises:
+            ScheduleError: at the first directive that may not be applied.
+            ValueError: if it is no schedule.
+        """
+        return self._schedules.after(_trace(candidate))
+
+    def check(self, candidate: Candidate) -> tuple[Violation, ...]:
+        """Why a candidate is not in the space; empty if it is."""
+        if candidate.language is not Language.SCHEDULE:
+            reason = f"expected a schedule candidate, found {candidate.language}"
+            return (Violation("language", reason),)
+        trace = _trace(candidate)
+        if len(trace) > MAX_DIRECTIVES:
+            reason = f"expected at most {MAX_DIRECTIVES} directives, found {len(trace)}"
+            return (Violation("too_long", reason),)
+        threaded = next((d for d in trace if d.op == "parallel"), None)
+        if threaded is not None and self.threads == 1:
+            reason = f"parallel: expected a target of several threads for {threaded.target}, found 1"
+            return (Violation("threads", reason),)
+        try:
+            count = written(self._schedules.after(trace).body)
+        except CompilerError as error:
+            return (Violation("illegal_directive", str(error)),)
+        if count > MAX_UNROLLED:
+            reason = f"expected at most {MAX_UNROLLED} statements after unrolling, found {count}"
+            return (Violation("too_many_statements", reason),)
+        return ()
+
+    def canonical(self, candidate: Candidate) -> Candidate:
+        """The candidate without arguments that repeat their defaults, tiles written out."""
+        spelled = tuple(each for d in _trace(candidate) for each in spell(d))
+        return Candidate(Language.SCHEDULE, spelled)
+
+    def legal_moves(self, candidate: Candidate) -> tuple[Directive, ...]:
+        """Every single directive of the vocabulary that may be appended, in a fixed order."""
+        found = self._moves.get(candidate.key)
+        if found is None:
+            found = self._find_moves(_trace(candidate))
+            self._moves[candidate.key] = found
+            if len(self._moves) > REMEMBERED:
+                self._moves.popitem(last=False)
+        return found
+
+    def _find_moves(self, trace: Trace) -> tuple[Directive, ...]:
+        if len(trace) >= MAX_DIRECTIVES:
+            return ()
+        return legal_moves(
+            self._schedules.after(trace),
+            lambda move: self._append(trace, move),
+            lanes=self.lanes,
+            threaded=self._limits.threaded,
+        )
+
+    def _append(self, trace: Trace, move: Directive) -> Trace:
+        """A trace and one more directive.
+
+        Raises:
+            ScheduleError: if it is refused, or would write out too much.
+        """
+        if written(self._schedules.after((*trace, move)).body) > MAX_UNROLLED:
+            raise ScheduleError(move.op, f"expected at most {MAX_UNROLLED} statements")
+        return (*trace, move)
+
+    def neighbours(self, candidate: Candidate) -> tuple[Candidate, ...]:
+        """One directive more, one less, or one factor a step away."""
+        trace = _trace(candidate)
+        near = [(*trace, move) for move in self.legal_moves(candidate)]
+        near += [trace[:-1]] if trace else []
+        for place, directive in enumerate(trace):
+            near += [
+                (*trace[:place], other, *trace[place + 1 :]) for other in _other_factors(directive)
+            ]
+        unique = dict.fromkeys(Candidate(Language.SCHEDULE, each) for each in near)
+        return tuple(each for each in unique if not self.check(each))
+
+    def sample(self, rng: np.random.Generator) -> Candidate:
+        """Random decisions for every nest; what is refused of them is left out."""
+        for _ in range(TRIES):
+            plans = tuple(draw_plan(nest, rng, self._limits) for nest in self._nests)
+            drawn = self._legal(Outline(plans, ((),) * len(plans), ()).trace(self._nests))
+            if drawn is not None:
+                return drawn
+        return self.default
+
+    def mutate(
+        self, candidate: Candidate, rng: np.random.Generator, steps: int = 1
+    ) -> Candidate | None:
+        """Some decisions or directives changed, the rest kept as far as it stays legal; None if
+        this draw gave nothing else.
+        """
+        found: Candidate | None = candidate
+        for _ in range(steps):
+            changed = None if found is None else self._change(_trace(found), rng)
+            found = None if changed is None else self._legal(changed)
+        return None if found == candidate else found
+
+    def _change(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
+        if not self._nests or rng.random() < 0.1:
+            return self._edit(trace, rng)
+        parts = outline(self._nests, trace)
+        place = pick(rng, range(len(self._nests)), self._weights)
+        nest, plan = self._nests[place], parts.plans[place]
+        if plan is None or rng.random() < 0.05:
+            if rng.random() < 0.5:
+                return self._edit(trace, rng)
+            new: Plan | None = draw_plan(nest, rng, self._limits)
+        else:
+            new = change_plan(nest, plan, rng, self._limits)
+        if new is None:
+            return None
+        plans = [*parts.plans]
+        foreign = [*parts.foreign]
+        plans[place], foreign[place] = new, ()
+        return Outline(tuple(plans), tuple(foreign), parts.homeless).trace(self._nests)
+
+    def _edit(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
+        """A directive more, one less, or another factor."""
+        choice = int(rng.integers(3)) if trace else 0
+        if choice == 0:
+            moves = vocabulary(
+                self._schedules.after(trace), lanes=self.lanes, threaded=self._limits.threaded
+            )
+            return (*trace, pick(rng, moves)) if moves else None
+        place = int(rng.integers(len(trace)))
+        if choice == 1:
+            return (*trace[:place], *trace[place + 1 :])
+        others = _other_factors(trace[place])
+        return (*trace[:place], pick(rng, others), *trace[place + 1 :]) if others else None
+
+    def crossover(
+        self, left: Candidate, right: Candidate, rng: np.random.Generator
+    ) -> Candidate | None:
+        """Every nest from either parent, and where they differ in one only, its decisions from
+        either; None if nothing new comes of it.
+        """
+        a, b = (outline(self._nests, _trace(each)) for each in (left, right))
+        different = [
+            place
+            for place in range(len(self._nests))
+            if (a.plans[place], a.foreign[place]) != (b.plans[place], b.foreign[place])
+        ]
+        plans, foreign = [*a.plans], [*a.foreign]
+        for place in different:
+            mine, other = a.plans[place], b.plans[place]
+            mixed = rng.random() < (1.0 if len(different) == 1 else 0.5)
+            if mixed and mine is not None and other is not None:
+                plans[place] = mix_plans(self._nests[place], mine, other, rng)
+            elif rng.random() < 0.5:
+                plans[place], foreign[place] = other, b.foreign[place]
+        found = self._legal(Outline(tuple(plans), tuple(foreign), a.homeless).trace(self._nests))
+        return None if found is None or found in (left, right) else found
+
+    def features(self, candidate: Candidate) -> NDArray[np.float64]:
+        """Numbers about the scheduled loops around every store, as many for every schedule."""
+        return features_of(self.scheduled(candidate), self._stores)
+
+    @property
+    def _stores(self) -> int:
+        return sum(isinstance(s, Store) for s in statements(self.procedure.body))
+
+    def _legal(self, trace: Trace) -> Candidate | None:
+        """The trace without the directives that are refused, None if what is left is not in the
+        space.
+        """
+        kept: Trace = ()
+        for directive in trace:
+            try:
+                self._schedules.after((*kept, directive))
+            except CompilerError:
+                continue
+            kept = (*kept, directive)
+        candidate = Candidate(Language.SCHEDULE, kept)
+        return None if self.check(candidate) else candidate
+
+
+def _trace(candidate: Candidate) -> Trace:
+    if candidate.language is not Language.SCHEDULE:
+        raise ValueError(f"expected a schedule candidate, found {candidate.language}")
+    return tuple(d for d in candidate.payload if isinstance(d, Directive))
+
+
+def _other_factors(directive: Directive) -> list[Directive]:
+    """The directive with its factor one step down or up."""
+    if directive.op != "split" or not directive.args or not isinstance(directive.args[0], int):
+        return []
+    factor, *names = directive.args
+    below = [f for f in FACTORS if f < factor][-1:]
+    above = [f for f in FACTORS if f > factor][:1]
+    return [Directive("split", directive.target, (f, *names)) for f in (*below, *above)]

@@ -1,0 +1,233 @@
+"""What each compiler is told, and the bounds that its process keeps."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernelwright.env.compiler.runtime import folders
+from kernelwright.env.compiler.runtime.bounded import LOG_BYTES, TimeLimitError, run_bounded
+from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
+from kernelwright.env.compiler.runtime.toolchain import (
+    DEFAULT_FLAGS,
+    TOOLCHAINS,
+    BuildError,
+    Toolchain,
+    find_toolchain,
+)
+
+SHIFT = "int shift(int a, int b) { return a << b; }\n"
+LOOP = "void scale(float *restrict y) { for (int i = 0; i < 1024; i++) y[i] *= 2.0f; }\n"
+
+
+def toolchain(name):
+    try:
+        return find_toolchain(name)
+    except BuildError:
+        pytest.skip(f"no {name} on this machine")
+
+
+def named(name):
+    """A toolchain to ask for words; it need not be there."""
+    return Toolchain(name, (name,), "")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", TOOLCHAINS)
+@pytest.mark.parametrize("level", ["-O0", "-Og", "-O1", "-O2", "-O3", "-Ofast", "-Os"])
+def test_undefined_shifts_do_not_trap_at_any_level(name, level, tmp_path):
+    toolchain(name).compile(SHIFT, str(tmp_path / "s.so"), (level,))
+    # In a process of its own: a trap ends it.
+    code = f"import ctypes; ctypes.CDLL({str(tmp_path / 's.so')!r}).shift(1, 40)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", TOOLCHAINS)
+def test_the_default_flags_give_a_library_that_runs(name, tmp_path):
+    toolchain(name).compile(LOOP, str(tmp_path / "l.so"), (*DEFAULT_FLAGS, "-funroll-loops"))
+    values = (ctypes.c_float * 1024)(*range(1024))
+    ctypes.CDLL(str(tmp_path / "l.so")).scale(values)
+    assert list(values) == [2.0 * i for i in range(1024)]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", TOOLCHAINS)
+def test_flags_change_what_comes_out(name, tmp_path):
+    outs = []
+    for flags in (("-O3",), ("-O3", "-fno-tree-vectorize"), ("-O1",), ("-O0",)):
+        target = tmp_path / "f.so"
+        toolchain(name).compile(LOOP, str(target), flags)
+        outs.append(target.read_bytes())
+    assert len(set(outs)) == len(outs)
+
+
+@pytest.mark.parametrize("name", ["clang", "zig"])
+def test_gcc_s_words_are_translated(name):
+    assert "-fno-vectorize" in named(name).translate(("-fno-tree-vectorize",))
+    assert named("gcc").translate(("-fno-tree-vectorize",)) == ("-fno-tree-vectorize",)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("-O2",), ("-mcpu=baseline", "-O2")),
+        (("-O2", "-march=native"), ("-mcpu=native", "-O2")),
+        (("-march=x86-64-v3",), ("-mcpu=x86_64_v3",)),
+        (("-O3",), ("-mcpu=baseline", "-O3", "-Xclang", "-O3")),
+        (("-Ofast",), ("-mcpu=baseline", "-O3", "-Xclang", "-O3", "-ffast-math")),
+    ],
+)
+def test_zig_compiles_for_the_machine_and_level_that_gcc_would(flags, words):
+    assert named("zig").translate(flags) == words
+
+
+@pytest.mark.parametrize("flag", ["-fopenmp", "-mtune=native"])
+def test_zig_refuses_what_it_would_take_and_not_honour(flag):
+    with pytest.raises(BuildError, match=f"{flag.partition('=')[0]}: expected"):
+        named("zig").translate((flag,))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["clang", "zig"])
+def test_clang_refuses_what_it_would_ignore(name, tmp_path):
+    with pytest.raises(BuildError, match="not supported"):
+        toolchain(name).compile(LOOP, str(tmp_path / "x.so"), ("-O2", "-fpeel-loops"))
+
+
+def test_clang_without_openmp_says_so(tmp_path):
+    fake = tmp_path / "clang"
+    fake.write_text("#!/bin/sh\necho 'ld: cannot find -lomp: No such file' >&2; exit 1\n")
+    fake.chmod(0o755)
+    clang = Toolchain("clang", (str(fake),), "")
+    with pytest.raises(BuildError, match="no OpenMP library"):
+        clang.compile(LOOP, str(tmp_path / "x.so"), ("-O2", "-fopenmp"))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", TOOLCHAINS)
+def test_a_place_that_cannot_be_written_is_no_reason_to_wait(name, tmp_path, monkeypatch):
+    found = toolchain(name)
+    monkeypatch.setenv("HOME", "/proc/1/nowhere")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(folders.tempfile, "tempdir", str(tmp_path))
+    found.compile(LOOP, str(tmp_path / "x.so"), ("-O3", "-march=native"))
+    assert cache_folder() == tmp_path / f"kernelwright-{os.getuid()}" / "builds"
+
+
+def test_a_folder_that_others_can_write_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/proc/1/nowhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/1/nowhere-else")
+    monkeypatch.setattr(folders.tempfile, "tempdir", str(tmp_path))
+    mine = tmp_path / f"kernelwright-{os.getuid()}"
+    mine.mkdir()
+    mine.chmod(0o777)
+    with pytest.raises(PermissionError, match="only this user can write"):
+        cache_folder()
+
+
+def test_builds_are_kept_where_the_user_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "kernelwright" / "builds"
+    assert cache_folder().is_dir()
+
+
+def test_a_compiler_that_appears_or_goes_is_noticed(tmp_path, monkeypatch):
+    fake = tmp_path / "gcc"
+    fake.write_text("#!/bin/sh\necho fake 1.0\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    assert find_toolchain("gcc") == Toolchain("gcc", (str(fake),), "fake 1.0")
+    fake.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BuildError, match="expected gcc, found no such compiler"):
+        find_toolchain("gcc")
+
+
+def shell(script, tmp_path, limit_s=20.0, text=""):
+    return run_bounded(("/bin/sh", "-c", script), text, folder=tmp_path, limit_s=limit_s)
+
+
+def test_a_compiler_that_hangs_is_killed_with_its_children(tmp_path):
+    script = 'sleep 300 & echo $! > "$PWD/child"; wait'
+    with pytest.raises(TimeLimitError):
+        shell(script, tmp_path, limit_s=0.5)
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 20
+    while is_alive(child):
+        assert time.monotonic() < deadline, "the child outlived its compiler"
+        time.sleep(0.01)
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.cc
+def test_code_that_compiles_for_ever_is_a_build_error(tmp_path):
+    # 2^18 nested expansions: more than a second's work for any preprocessor.
+    lines = ["#define A0 1 + 1"]
+    lines += [f"#define A{n} A{n - 1} + A{n - 1}" for n in range(1, 26)]
+    source = "\n".join([*lines, "int f(void) { return A25; }"])
+    with pytest.raises(BuildError, match=r"took longer than 0\.3 s"):
+        toolchain(None).compile(source, str(tmp_path / "x.so"), ("-O0",), limit_s=0.3)
+
+
+def test_what_a_compiler_says_is_bounded(tmp_path):
+    status, log = shell("head -c 5000000 /dev/zero | tr '\\0' x; exit 3", tmp_path)
+    assert status == 3
+    assert log == "x" * LOG_BYTES + "\n[the rest is cut off]"
+
+
+def test_what_a_compiler_writes_is_bounded(tmp_path):
+    status, _ = shell("head -c 1000000000 /dev/zero > big", tmp_path)
+    assert status != 0
+    assert (tmp_path / "big").stat().st_size <= 2**29
+
+
+def test_a_compiler_sees_no_secrets_and_its_input(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    status, said = shell("cat; env", tmp_path, text="the text\n")
+    assert (status, said.splitlines()[0]) == (0, "the text")
+    names = {line.partition("=")[0] for line in said.splitlines()[1:]}
+    assert {"PATH", "LANG"} <= names
+    assert not {n for n in names if n not in {"PATH", "HOME", "TMPDIR", "LANG", "PWD", "_"}} - {
+        "OLDPWD",
+        "SHLVL",
+        "CCACHE_DIR",
+        "SCCACHE_DIR",
+        "ZIG_GLOBAL_CACHE_DIR",
+        "ZIG_LOCAL_CACHE_DIR",
+    }
+
+
+@pytest.mark.cc
+def test_a_build_does_not_depend_on_the_folder_it_is_started_in(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "secret.h").write_text("#define N 1\n")
+    monkeypatch.chdir(here)
+    with pytest.raises(BuildError, match=r"secret\.h"):
+        toolchain(None).compile('#include "secret.h"\n', str(tmp_path / "x.so"), ())
+
+
+@pytest.mark.cc
+def test_compilers_do_not_share_builds(tmp_path):
+    cache = BuildCache(tmp_path)
+    found = []
+    for name in TOOLCHAINS:
+        try:
+            found.append(find_toolchain(name))
+        except BuildError:
+            continue
+    libraries = {cache.build(LOOP, each, ("-O1",)).library for each in found}
+    assert len(libraries) == len(found)
