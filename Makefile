@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Where neither gcc nor clang is, zig's clang comes as a Python package.
+COMMA := ,
+EXTRAS := test,check$(if $(shell command -v gcc || command -v clang),,$(COMMA)zig)
 
 .PHONY: setup run test check bench audit clean
 
@@ -12,7 +15,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelwright needs Python 3.11 or later, found " + sys.version.split()[0])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $(STAMP)
 
 run: setup

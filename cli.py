@@ -8,7 +8,7 @@ interrupted (resumable). Under ``--json`` stdout holds one JSON object and nothi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -87,6 +87,18 @@ def _refusals(*, as_json: bool) -> Iterator[None]:
         _fail(1, f"the judge failed: {error}", as_json=as_json)
 
 
+@contextmanager
+def _winner_refusals(*, as_json: bool) -> Iterator[None]:
+    """As `_refusals`, for commands about a winner, which may be none or have no C."""
+    from kernelwright.configs.winner import WinnerError
+
+    with _refusals(as_json=as_json):
+        try:
+            yield
+        except WinnerError as error:
+            _fail(1, str(error), as_json=as_json)
+
+
 def _show_cause(error: Exception) -> None:
     """The traceback of a plug-in's own error, on stderr, for whoever wrote it."""
     if error.__cause__ is not None:
@@ -147,19 +159,93 @@ def run(
 
 @app.command()
 def show(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="Folder of a run.", show_default=False)
+    ] = None,
+    schedule: Annotated[
+        bool, typer.Option("--schedule", help="The loop nest after each directive of the winner.")
+    ] = False,
+    abi: Annotated[
+        str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A=B", help="An option of that problem.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show a run: best trial with interval, counts by status, budget burnt."""
     with _refusals(as_json=as_json):
-        from kernelwright.configs.api import show as read_run
-        from kernelwright.display import summary_text
+        if (folder is None) == (abi is None) or (abi is not None and schedule):
+            _fail(2, "expected a DIR, or --abi PROBLEM", as_json=as_json)
+        if overrides and abi is None:
+            _fail(2, "--set: expected it beside --abi PROBLEM", as_json=as_json)
+        if abi is not None:
+            _show_interface(abi, overrides or (), as_json=as_json)
+        elif folder is not None and schedule:
+            _show_schedule(folder, as_json=as_json)
+        elif folder is not None:
+            from kernelwright.configs.api import show as read_run
+            from kernelwright.display import summary_text
 
-        summary = read_run(folder)
-        if as_json:
-            _print_json(summary)
-        else:
-            _console().print(summary_text(summary), soft_wrap=True)
+            summary = read_run(folder)
+            if as_json:
+                _print_json(summary)
+            else:
+                _console().print(summary_text(summary), soft_wrap=True)
+
+
+def _show_interface(problem: str, options: Sequence[str], *, as_json: bool) -> None:
+    with _winner_refusals(as_json=as_json):
+        from kernelwright.configs.winner import interface
+
+        header = interface(problem, options)
+    if as_json:
+        _print_json({"problem": problem, "header": header})
+    else:
+        sys.stdout.write(header)
+
+
+def _show_schedule(folder: str, *, as_json: bool) -> None:
+    with _winner_refusals(as_json=as_json):
+        from kernelwright.configs.winner import schedule_steps
+
+        rows = schedule_steps(folder)
+    if as_json:
+        _print_json({"schedule": rows})
+        return
+    for row in rows:
+        head = "unscheduled" if row["directive"] is None else row["directive"]
+        sys.stdout.write(f"# {head}\n{row['nest']}\n")
+
+
+@app.command()
+def export(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", metavar="FILE", help="Write it there instead.")
+    ] = None,
+) -> None:
+    """Print the winner as C that compiles alone."""
+    with _winner_refusals(as_json=False):
+        from kernelwright.configs.winner import export as export_winner
+
+        text = export_winner(folder, out)
+        if out is None:
+            sys.stdout.write(text)
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The folder, and the kernel's name.")],
+) -> None:
+    """Make a folder with a C template, a NumPy reference and a campaign file that runs."""
+    with _refusals(as_json=False):
+        from kernelwright.configs.scaffold import scaffold
+
+        made = scaffold(name)
+        for path in made:
+            sys.stdout.write(f"{path}\n")
+        sys.stdout.write(f"\nkernelwright run {made[-1]}\n")
 
 
 @app.command()

@@ -94,7 +94,7 @@ class LlmDriver:
         ] = 2,
         max_tokens: Annotated[
             int, Field(ge=16, le=1_000_000, description="tokens of one answer at most")
-        ] = 2048,
+        ] = 4096,
         temperature: Annotated[
             float, Field(ge=0, le=2, description="the model's sampling temperature")
         ] = 0.8,

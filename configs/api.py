@@ -17,14 +17,14 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
+from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.plan import Budget, Plan, StopRules
-from kernelwright.search.store import MemoryStore, SqliteStore
-from kernelwright.search.summary import shown, summarise
+from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
+from kernelwright.search.summary import best_trial, shown, summarise
 
-DATABASE = "run.sqlite"
 # Trials of the short search that `check` times when a budget is in seconds.
 PACE_TRIALS = 64
 PACE_MEASURED = 4
@@ -79,6 +79,10 @@ def run(
             ).run()
         summary = {**summarise(store), "name": campaign.file.name, "out": str(folder)}
         _write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
+        best = best_trial(store.trials())
+        text = None if best is None else best_c(built, best)
+        if text is not None:
+            _write(folder / "best.c", text)
         return summary
 
 

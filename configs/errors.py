@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass
 class ConfigError(Exception):
     """A campaign that is refused. ``line`` counts from 1 and is None where there is no file;
     ``path`` is dotted.

@@ -9,12 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwright.configs.load import GIVEN
+from kernelwright.configs.load import GIVEN, TABLES
 from kernelwright.configs.resolve import options_model, resolve
 from kernelwright.configs.schema import CampaignFile
-from kernelwright.env.problems import PROBLEMS
-from kernelwright.evaluators import TARGETS
-from kernelwright.search.drivers import DRIVERS
 
 SCHEMA_FILE = Path(__file__).parent / "campaign.schema.json"
 
@@ -25,8 +22,10 @@ def campaign_schema() -> dict[str, Any]:
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "kernelwright campaign"
     definitions = schema.setdefault("$defs", {})
-    for key, table in (("problem", PROBLEMS), ("target", TARGETS), ("driver", DRIVERS)):
-        schema["properties"][key] = _choice(key, table, definitions)
+    for key in ("problem", "target", "driver"):
+        schema["properties"][key] = _choice(key, TABLES[key], definitions)
+    agents = definitions["AgentsSection"]["properties"]
+    agents["backend"] = _choice("backend", TABLES["backend"], definitions)
     return schema
 
 

@@ -83,8 +83,9 @@ class Campaign:
 
 
 def shipped_configs() -> dict[str, Path]:
-    """The shipped campaigns by bare name."""
-    return {path.stem: path for path in sorted(CONFIGS_DIR.glob("*.yaml"))}
+    """The shipped campaigns by bare name; those that stand on files of their own have a folder."""
+    found = [*CONFIGS_DIR.glob("*.yaml"), *CONFIGS_DIR.glob("*/*.yaml")]
+    return {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
 
 
 def read_config(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Campaign:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.configs.winner import Winner, as_c, unit, winner
+from kernelwright.configs.winner import Winner, as_c, sizes, unit, winner
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.call import CallError, Kernel
 from kernelwright.env.compiler.runtime.toolchain import find_toolchain
@@ -129,8 +129,9 @@ class Loaded:
                 for name, extent in workload.extents
             ):
                 return workload
-        expected = " or ".join(_sizes(dict(w.extents)) for w in self.problem.workloads)
-        raise CallError(f"{self.problem.name}: expected {expected}, found {_sizes(extents)}")
+        expected = " or ".join(map(sizes, self.problem.workloads))
+        found = ", ".join(f"{name}={size}" for name, size in extents.items())
+        raise CallError(f"{self.problem.name}: expected {expected}, found {found}")
 
     def _built(self, workload: Workload) -> Kernel:
         made = self._best.program(workload)
@@ -161,10 +162,3 @@ def _check(spec: TensorSpec, array: Array) -> None:
     if array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
         found = f"{array.dtype}{list(array.shape)}"
         raise CallError(f"{spec.name}: expected {expected}, found {found}")
-
-
-def _sizes(extents: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name}={extent if isinstance(extent, int) else f'{extent.low}..{extent.high}'}"
-        for name, extent in extents.items()
-    )

@@ -10,10 +10,9 @@ from pathlib import Path
 from kernelwright.configs.errors import ConfigError
 from kernelwright.env.compiler.codegen.names import is_free
 
-TEMPLATES = Path(__file__).parent / "scaffold"
-# The word that stands for the name in the templates.
-PLACEHOLDER = "NAME"
-_FILES = {"kernel.c": ".c", "kernel.py.txt": ".py", "kernel.yaml": ".yaml"}
+# The shipped example, whose name is replaced.
+EXAMPLE = Path(__file__).parent / "mykernel"
+_ENDINGS = (".c", ".py", ".yaml")
 # A C function, a Python module and a campaign all have this name. A module must not hide what its
 # own imports need.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -36,9 +35,9 @@ def scaffold(name: str, parent: Path | None = None) -> list[Path]:
         expected = "a name that nothing here has yet"
         raise ConfigError("init", None, "NAME", expected, f"{str(folder)!r}") from None
     made = []
-    for template, ending in _FILES.items():
-        text = (TEMPLATES / template).read_text(encoding="utf-8")
+    for ending in _ENDINGS:
+        text = (EXAMPLE / f"{EXAMPLE.name}{ending}").read_text(encoding="utf-8")
         path = folder / f"{name}{ending}"
-        path.write_text(re.sub(rf"\b{PLACEHOLDER}\b", name, text), encoding="utf-8")
+        path.write_text(re.sub(rf"\b{EXAMPLE.name}\b", name, text), encoding="utf-8")
         made.append(path)
     return made

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelwright.configs.api import DATABASE
 from kernelwright.configs.build import Built
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import Campaign, read_config
@@ -23,7 +22,7 @@ from kernelwright.env.compiler.schedule.trace import print_trace, steps
 from kernelwright.env.problems.abi import abi, declaration
 from kernelwright.env.problems.program import Program, ProgramError, definition_of, program
 from kernelwright.env.types import Problem, Workload
-from kernelwright.search.store import SqliteStore
+from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.summary import best_entry, best_trial
 from kernelwright.search.trial import Trial
 
@@ -146,7 +145,7 @@ def _facts(best: Winner, made: Program) -> list[str]:
         claim += ", one screen sample, not confirmed"
     shapes = problem.workloads[0]
     lines = [
-        f"{problem.identity} for {_sizes(shapes)}, by kernelwright",
+        f"{problem.identity} for {sizes(shapes)}, by kernelwright",
         "",
         f"  {declaration(problem)};",
         "",
@@ -162,7 +161,8 @@ def _facts(best: Winner, made: Program) -> list[str]:
     return [*lines, *(["", "schedule:", *(f"  {line}" for line in trace)] if trace else [])]
 
 
-def _sizes(workload: Workload) -> str:
+def sizes(workload: Workload) -> str:
+    """A workload's extents by name: ``m=64, n=1..8``."""
     return ", ".join(
         f"{name}={extent if isinstance(extent, int) else f'{extent.low}..{extent.high}'}"
         for name, extent in workload.extents

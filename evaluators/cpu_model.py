@@ -29,7 +29,7 @@ from kernelwright.env.compiler.machine.cpu import (
     machine_sha256,
 )
 from kernelwright.env.compiler.schedule.memo import cached_apply
-from kernelwright.env.options import FileOption
+from kernelwright.env.options import FileOption, OptionError
 from kernelwright.env.problems.program import ProgramError, definition_of
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
@@ -78,6 +78,7 @@ class CpuModel:
 
     Raises:
         ValueError: if the problem has no such definition.
+        OptionError: if there is no such table, or the machine has fewer cores.
     """
 
     deterministic = True
@@ -116,6 +117,9 @@ class CpuModel:
         self.problem, self.threads = problem, threads
         self.device = load_machine(machine)
         self.files = {machine: machine_sha256(machine)}
+        if threads > self.device.cores:
+            expected = f"at most the {self.device.cores} cores of {self.device.name}"
+            raise OptionError("threads", expected, str(threads))
         self._loaded_trips = loaded_trips
         try:
             self._definitions = tuple(definition_of(problem, w) for w in problem.workloads)
@@ -149,8 +153,7 @@ class CpuModel:
         """Modelled times in ns, of several workloads the geometric mean; NaN where a candidate is
         refused.
         """
-        times = [self._judged(candidate).times_ns for candidate in candidates]
-        return np.array([math.exp(np.log(t).mean()) if t else np.nan for t in times])
+        return np.array([_mean(self._judged(candidate).times_ns) for candidate in candidates])
 
     def _judged(self, candidate: Candidate) -> _Judged:
         known = self._known.get(candidate.key)
@@ -181,8 +184,8 @@ class CpuModel:
         raise ProgramError(f"{name}: expected a schedule, found {candidate}")
 
     def _estimate(self, definition: Procedure, trace: Sequence[Directive]) -> CpuEstimate:
-        # Every directive has verified its result and proved it legal; what is left of lowering is to
-        # simplify, and to see that there is C for it.
+        # Every directive has verified its result and proved it legal; what is left of lowering is
+        # to simplify, and to see that there is C for it.
         final = simplify_procedure(cached_apply(definition, trace))
         generate(final)
         return estimate(final, self.device, threads=self.threads, loaded_trips=self._loaded_trips)
@@ -262,6 +265,13 @@ class CpuModel:
             evidence=Evidence.MODELLED,
             machine=self.device.name,
         )
+
+
+def _mean(times: tuple[float, ...]) -> float:
+    """The geometric mean; one time is its own, to the last bit."""
+    if len(times) < 2:
+        return times[0] if times else math.nan
+    return math.exp(math.fsum(map(math.log, times)) / len(times))
 
 
 def _process_pair(time: float, reference: float, pairs: int, *, swap: bool) -> ProcessPair:

@@ -82,6 +82,5 @@ class Plan:
         """What a confirmation is paired with: the baseline, and the library where its time is
         known.
         """
-        same = self.library == self.baseline.candidate
-        library = () if self.library is None or same else (Reference(Role.LIBRARY, self.library),)
+        library = () if self.library is None else (Reference(Role.LIBRARY, self.library),)
         return self.against_baseline + library

@@ -26,6 +26,8 @@ from kernelwright.env.types import Candidate, Stage, Verdict
 from kernelwright.search.trial import Event, Trial
 
 SCHEMA_VERSION = 1
+# The file of a run's folder that holds its store.
+DATABASE = "run.sqlite"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (
     name TEXT PRIMARY KEY, value TEXT NOT NULL

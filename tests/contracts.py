@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from kernelwright.env.objective import log2_speedup
+from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     Candidate,
     Evidence,
+    Proposal,
     Reference,
     Request,
     Role,
@@ -120,6 +122,67 @@ class DriverContract:
             driver.tell(
                 [judged(999, p.candidate, slope(self.space, p.candidate)) for p in proposals]
             )
+
+
+def scattered(candidate: Candidate) -> float | None:
+    """A made-up objective of any candidate, without any shape; some fail."""
+    drawn = int(candidate.key[:8], 16)
+    return None if drawn % 11 == 3 else (drawn % 1000) / 100
+
+
+class OpenDriverContract:
+    """What `DriverContract` asks for, in a space without an end."""
+
+    space: Space
+
+    def make(self, seed: int, batch: int) -> Driver:
+        raise NotImplementedError
+
+    def play(self, seed: int, batch: int, count: int) -> list[tuple[Proposal, ...]]:
+        driver, asked = self.make(seed, batch), []
+        number = 0
+        while number < count:
+            proposals = driver.ask(batch)
+            assert driver.stopped is None
+            assert 0 < len(proposals) <= batch
+            trials = [
+                judged(number + i, p.candidate, scattered(p.candidate))
+                for i, p in enumerate(proposals)
+            ]
+            driver.tell(trials)
+            number += len(trials)
+            asked.append(tuple(proposals))
+        return asked
+
+    @pytest.mark.parametrize("batch", [1, 8])
+    def test_proposes_nothing_invalid_and_nothing_twice(self, batch):
+        candidates = [p.candidate for asked in self.play(5, batch, 40) for p in asked]
+        assert len(set(candidates)) == len(candidates)
+        assert all(not self.space.check(candidate) for candidate in candidates)
+
+    @pytest.mark.parametrize("batch", [1, 8])
+    def test_is_a_function_of_seed_batch_and_trials(self, batch):
+        assert self.play(3, batch, 40) == self.play(3, batch, 40)
+        assert self.play(3, batch, 40) != self.play(4, batch, 40)
+
+    def test_parents_were_proposed_before(self):
+        known: set[str] = set()
+        for asked in self.play(2, 8, 40):
+            assert all(set(p.parents) <= known for p in asked)
+            known |= {p.candidate.key for p in asked}
+
+    def test_survives_only_failures(self):
+        driver = self.make(0, 4)
+        for ask in range(6):
+            proposals = driver.ask(4)
+            assert proposals
+            driver.tell([judged(4 * ask + i, p.candidate, None) for i, p in enumerate(proposals)])
+
+    def test_does_not_propose_what_somebody_else_tried(self):
+        taken = [p.candidate for asked in self.play(0, 8, 24) for p in asked]
+        driver = self.make(0, 8)
+        driver.tell([judged(i, c, scattered(c)) for i, c in enumerate(taken)])
+        assert not {p.candidate for p in driver.ask(8)} & set(taken)
 
 
 class EvaluatorContract:

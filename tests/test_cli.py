@@ -12,6 +12,8 @@ import time
 import pytest
 import yaml
 
+from kernelwright.configs.load import shipped_configs
+
 KEYS = {"best", "library_ratio", "trials", "by_status", "baseline", "seconds", "tokens", "usd"}
 BEST = {"key", "status", "speedup", "ci_low", "ci_high", "evidence"}
 
@@ -22,24 +24,24 @@ def kernelwright(*arguments, cwd):
 
 
 def test_run_and_show_print_one_json_object(tmp_path):
-    ran = kernelwright("run", "quickstart", "--set", "budget.trials=32", "--json", cwd=tmp_path)
+    ran = kernelwright("run", "gemm_h200", "--set", "budget.trials=32", "--json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     summary = json.loads(ran.stdout)
     assert summary.keys() >= KEYS
     assert summary["best"].keys() >= BEST
-    assert (tmp_path / "runs" / "quickstart" / "run.sqlite").exists()
-    shown = kernelwright("show", "runs/quickstart", "--json", cwd=tmp_path)
+    assert (tmp_path / "runs" / "gemm_h200" / "run.sqlite").exists()
+    shown = kernelwright("show", "runs/gemm_h200", "--json", cwd=tmp_path)
     assert json.loads(shown.stdout) == summary
-    text = kernelwright("show", "runs/quickstart", cwd=tmp_path).stdout
+    text = kernelwright("show", "runs/gemm_h200", cwd=tmp_path).stdout
     assert f"{summary['best']['speedup']:.3f}x the unscheduled baseline" in text
 
 
 def test_piped_progress_is_plain_lines(tmp_path):
-    ran = kernelwright("run", "quickstart", "--out", "r", cwd=tmp_path)
+    ran = kernelwright("run", "gemm_h200", "--out", "r", cwd=tmp_path)
     assert ran.returncode == 0
     assert "\x1b" not in ran.stdout
     assert "128/128 trials" in ran.stdout
-    again = kernelwright("run", "quickstart", "--out", "r", cwd=tmp_path)
+    again = kernelwright("run", "gemm_h200", "--out", "r", cwd=tmp_path)
     assert "128/128 trials" not in again.stdout
     first, second = again.stdout.splitlines()[:2]
     assert first == "already finished; --fresh starts another"
@@ -69,10 +71,10 @@ def test_refusals_exit_2_with_the_place(tmp_path):
         (["check"], "expected a CONFIG"),
         (["run"], "CONFIG"),
         (["frobnicate"], "frobnicate"),
-        (["run", "quickstart", "--set", "budget"], "a.b=value"),
-        (["compare", "quickstart"], "at least two campaigns"),
+        (["run", "gemm_h200", "--set", "budget"], "a.b=value"),
+        (["compare", "gemm_h200"], "at least two campaigns"),
         (["compare", "gemm_model_random", "gemm_h200_random"], "the target of gemm_model_random"),
-        (["run", "quickstart", "--workers", "0"], "workers"),
+        (["run", "gemm_h200", "--workers", "0"], "workers"),
     ],
 )
 def test_wrong_calls_exit_2(tmp_path, arguments, said):
@@ -150,7 +152,7 @@ def test_compare_with_itself_uses_disjoint_seeds(tmp_path):
         ("targets", "recorded"),
         ("configs", "quickstart"),
         ("directives", "vectorize"),
-        ("backends", None),
+        ("backends", "mock"),
     ],
 )
 def test_list(tmp_path, what, some):
@@ -162,7 +164,7 @@ def test_list(tmp_path, what, some):
 
 
 def test_check_prints_the_plan_and_the_schema(tmp_path):
-    text = kernelwright("check", "quickstart", cwd=tmp_path).stdout
+    text = kernelwright("check", "gemm_h200", cwd=tmp_path).stdout
     assert "6,000 combinations, 5,400 valid" in text
     assert "128 candidates" in text
     schema = json.loads(kernelwright("check", "--schema", cwd=tmp_path).stdout)
@@ -247,7 +249,7 @@ def test_two_processes_cannot_run_the_same_campaign(tmp_path):
 
 def test_a_terminal_gets_a_live_panel(tmp_path):
     master, slave = pty.openpty()
-    command = [sys.executable, "-P", "-m", "kernelwright", "run", "quickstart"]
+    command = [sys.executable, "-P", "-m", "kernelwright", "run", "gemm_h200"]
     environ = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=slave, stderr=slave, stdin=slave, env=environ
@@ -266,7 +268,7 @@ def test_a_terminal_gets_a_live_panel(tmp_path):
     assert process.wait(timeout=30) == 0
     text = seen.decode()
     assert "\x1b[" in text
-    assert "quickstart" in text
+    assert "gemm_h200" in text
     assert "win:" in text
 
 
@@ -382,7 +384,7 @@ def test_texts_made_to_break_readers_are_refused(tmp_path, text):
 def test_usage_errors_keep_the_promise_of_json(tmp_path):
     for arguments in (
         ["run"],
-        ["run", "quickstart", "--workers", "x"],
+        ["run", "gemm_h200", "--workers", "x"],
         ["list"],
         ["run", "--bogus"],
     ):
@@ -397,7 +399,7 @@ def test_folders_that_cannot_be_used_are_refused(tmp_path):
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "run.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 5000)
     for out in ("file", "file/below", "odd", "damaged", "x" * 300):
-        result = kernelwright("run", "quickstart", "--out", out, "--json", cwd=tmp_path)
+        result = kernelwright("run", "gemm_h200", "--out", out, "--json", cwd=tmp_path)
         assert result.returncode == 2, out
         assert json.loads(result.stdout)["error"]["found"]
 
@@ -434,14 +436,14 @@ def test_an_override_is_named_wherever_it_hurts(tmp_path):
         ("budget.trials=", "budget"),
         ("a.b.c=1", "a"),
     ]:
-        result = kernelwright("check", "quickstart", "--set", override, "--json", cwd=tmp_path)
+        result = kernelwright("check", "gemm_h200", "--set", override, "--json", cwd=tmp_path)
         error = json.loads(result.stdout)["error"]
         assert (error["file"], error["path"]) == (f"--set {override}", path)
 
 
 def test_list_is_one_line_a_row_when_piped(tmp_path):
     lines = kernelwright("list", "configs", cwd=tmp_path).stdout.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 1 + len(shipped_configs())
     assert all(line == line.rstrip() for line in lines)
     assert "H200" in kernelwright("list", "landscapes", cwd=tmp_path).stdout
     assert "h100-lecture" in kernelwright("list", "devices", cwd=tmp_path).stdout

@@ -15,15 +15,17 @@ _COUNTING = re.compile(
     r"\s*;\s*(?P=var)\s*<\s*(?P<bound>[^;]+?)\s*;"
     r"\s*(?:(?P=var)\s*\+\+|\+\+\s*(?P=var)|(?P=var)\s*\+=\s*1)\s*",
 )
+_HEAD = ("type", "var", "first", "bound")
 _JUMP = re.compile(r"\b(?:break|continue|return|goto)\b|^\s*#", re.MULTILINE)
 _LOOPING = re.compile(r"\b(?:for|while|do)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A ``for`` that counts up by one. ``start`` and ``end`` enclose the statement, pragmas
-    directly before it included, ``head`` is where the word stands; ``body`` is its text without the
-    outer braces, indented as it stands in the file.
+    """A ``for``; one that counts up by one has a ``var`` with its type and bounds.
+
+    ``start`` and ``end`` enclose the statement, pragmas directly before it included; ``head`` is
+    where the word stands. ``body`` is its text without the outer braces, indented as in the file.
     """
 
     start: int
@@ -59,30 +61,31 @@ def blanked(text: str) -> str:
     return _BLANK.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
 
 
-def loops(text: str) -> list[Loop]:
-    """Every counting loop, in the order of the text."""
+def all_loops(text: str) -> list[Loop]:
+    """Every ``for``, in the order of the text."""
     plain = blanked(text)
     out = []
     for match in _FOR.finditer(plain):
-        opened = match.end() - 1
-        closed = _closing(plain, opened)
-        head = _COUNTING.fullmatch(plain, opened + 1, closed) if closed is not None else None
-        if head is None or closed is None:
+        closed = _closing(plain, match.end() - 1)
+        end = None if closed is None else statement_end(plain, closed + 1)
+        if closed is None or end is None:
             continue
         start = _with_pragmas(plain, match.start())
-        body, end = closed + 1, statement_end(plain, closed + 1)
-        if end is None:
-            continue
-        inside = text[body:end].strip()
+        inside = text[closed + 1 : end].strip()
         if inside.startswith("{"):
             inside = inside[1:-1].strip()
-        widths = _column(text, start), _column(text, text.find(inside, body))
-        kind, var, first, bound = (
-            text[head.start(name) : head.end(name)] for name in ("type", "var", "first", "bound")
-        )
-        at = head.start("bound")
+        widths = _column(text, start), _column(text, text.find(inside, closed))
+        head = _COUNTING.fullmatch(plain, match.end(), closed)
+        places = [head.span(name) for name in _HEAD] if head else [(0, 0)] * len(_HEAD)
+        kind, var, first, bound = (text[low:high] for low, high in places)
+        at = places[-1][0]
         out.append(Loop(start, match.start(), at, end, kind, var, first, bound, inside, *widths))
     return out
+
+
+def loops(text: str) -> list[Loop]:
+    """Every loop that counts up by one."""
+    return [loop for loop in all_loops(text) if loop.var]
 
 
 def statement_end(plain: str, at: int) -> int | None:

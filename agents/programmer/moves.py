@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelwright.agents.programmer.ctext import Loop, blanked, flush, loops, replaced
+from kernelwright.agents.programmer.ctext import Loop, all_loops, blanked, flush, loops, replaced
 
 UNROLL = (2, 4, 8, 16)
 CHAINS = (4, 8, 16)
 JAM = (2, 4, 8)
+# What still fits an answer.
+MOST_TEXT = 8000
 _SCALAR_WRITE = re.compile(r"(?<![\w\].>])([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)")
 _SCALAR_STEP = re.compile(r"(?:\+\+|--)\s*\w+|(?<![\w\]])[A-Za-z_]\w*\s*(?:\+\+|--)")
 _ELEMENT_STEP = re.compile(r"\]\s*(?:\+\+|--)")
@@ -36,14 +38,18 @@ class Move:
 def moves(text: str, spans: list[tuple[int, int]]) -> list[Move]:
     """Every edit of a loop that lies in one of the spans, in the order of the text."""
     out = []
-    for loop in loops(text):
+    for loop in all_loops(text):
         if any(low <= loop.start and loop.end <= high for low, high in spans):
             out += list(_moves_of(text, loop))
-    return out
+    return [move for move in out if len(move.text) <= MOST_TEXT]
 
 
 def _moves_of(text: str, loop: Loop) -> Iterator[Move]:
     before = text[: loop.start]
+    if loop.is_innermost:
+        yield from _unrolled(text, loop)
+    if not loop.var:
+        return
     if loop.is_innermost:
         yield from _chains(text, before, loop)
         yield from _reciprocal(text, before, loop)
@@ -52,11 +58,15 @@ def _moves_of(text: str, loop: Loop) -> Iterator[Move]:
         yield from _jam(text, loop)
 
 
-def _pragmas(text: str, loop: Loop) -> Iterator[Move]:
+def _unrolled(text: str, loop: Loop) -> Iterator[Move]:
     statement = flush(text[loop.head : loop.end], loop.width)
     for times in UNROLL:
         new = f"#pragma GCC unroll {times}\n{statement}"
         yield Move(f"unroll by {times}", replaced(text, loop, new), 0.1)
+
+
+def _pragmas(text: str, loop: Loop) -> Iterator[Move]:
+    statement = flush(text[loop.head : loop.end], loop.width)
     if not is_independent(loop.body):
         return
     summed = accumulator(loop.body)

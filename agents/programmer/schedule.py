@@ -8,6 +8,7 @@ import math
 import random
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from kernelwright.agents.dialects.fences import blocks
@@ -109,17 +110,7 @@ def _planned(sheet: Sheet, nests: list[Nest], rng: random.Random, *, blind: bool
     """The most promising plan that is not listed. A listed one that resembles it lends it what it
     gained. ``blind`` takes any: what promised most turned out to be known, and not all is listed.
     """
-    lanes = _LANES.search(sheet.rules)
-    known = [int(x) for x in lanes[1].split(",")] if lanes else [8]
-    threads = _THREADS.search(sheet.rules)
-    grid = product(
-        (1, 2, 4, 6, 8),
-        (1, 2, 3, 4),
-        known,
-        (False, True),
-        (False, True) if threads and int(threads[1]) > 1 else (False,),
-    )
-    plans = {plan: write(plan, nests) for plan in (Plan(*values) for values in grid)}
+    plans = _plans(sheet.rules)
     heights = {r.text: r.height for r in sheet.results}
     seen = sheet.seen
     learned = [
@@ -140,6 +131,21 @@ def _planned(sheet: Sheet, nests: list[Nest], rng: random.Random, *, blind: bool
     if not fresh:
         return _random_step(sheet, nests, rng)
     return plans[max(fresh, key=hope)]
+
+
+@lru_cache(maxsize=16)
+def _plans(rules: str) -> dict[Plan, str]:
+    """Every plan for what the prompt describes, written out."""
+    nests = read_nests(rules)
+    lanes, threads = _LANES.search(rules), _THREADS.search(rules)
+    grid = product(
+        (1, 2, 4, 6, 8),
+        (1, 2, 3, 4),
+        [int(x) for x in lanes[1].split(",")] if lanes else [8],
+        (False, True),
+        (False, True) if threads and int(threads[1]) > 1 else (False,),
+    )
+    return {plan: write(plan, nests) for plan in (Plan(*values) for values in grid)}
 
 
 def _distance(a: Plan, b: Plan) -> int:

@@ -109,7 +109,7 @@ class ScheduleEnv(SearchEnv):
         """
         return self._schedules.after(self._here())
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The loop nest as text, in render mode ``ansi``."""
         return print_procedure(self.procedure) if self.render_mode == "ansi" else None
 

@@ -76,7 +76,9 @@ def _parse(text: str, names: Sequence[str]) -> _Parsed:
         raise SourceError(f"region {current}: expected a line // endregion {current}, found none")
     missing = [name for name in names if name not in inside]
     if missing:
-        raise SourceError(f"region {missing[0]}: expected a line // region {missing[0]}, found none")
+        raise SourceError(
+            f"region {missing[0]}: expected a line // region {missing[0]}, found none"
+        )
     return _Parsed(tuple(outside), tuple((name, "".join(inside[name])) for name in inside))
 
 

@@ -21,7 +21,7 @@ _HERE = Path(__file__).parent
 _WORKER_FLAGS = ("-O2",)
 
 
-@dataclass(frozen=True)
+@dataclass
 class BuildFailureError(Exception):
     """Why there is no library: the status, class code, evidence and log that a candidate gets."""
 

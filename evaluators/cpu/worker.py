@@ -35,7 +35,7 @@ _SIGNALS: dict[int, str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class WorkerError(Exception):
     """How a worker failed: the status, class code and evidence that its candidate gets."""
 

@@ -6,7 +6,7 @@ among the unvisited and one is random. What cannot be launched is never learned 
 pruned by its constraints before anything is proposed, and failed trials are left out of the
 regression (mixed in as "twice the slowest", they ruin the ranking).
 
-A knob space is ranked whole. Of an open one a reservoir is ranked, which every ask refills with
+A knob space is ranked whole. Of an open one a reservoir is ranked, to which every ask adds
 samples and with mutations of the best trials (Zheng et al., Ansor, OSDI 2020, section 5, in small).
 """
 
@@ -29,6 +29,7 @@ from kernelwright.search.trial import Trial
 
 EXPLORE_EVERY = 8
 RESERVOIR = 64
+FRESH = 8  # new in the reservoir at an ask; half as many for every favourite, if that is more
 PARENTS = 8
 
 
@@ -172,22 +173,17 @@ class _Reservoir:
         self._top: list[tuple[float, int, int]] = []  # (-objective, trial number, handle)
 
     def best(self, model: Ridge, count: int) -> list[int]:
-        """The candidates of the refilled reservoir with the least predicted time, ties by age.
-
-        The worse half is let go, so that the next refill finds room.
-        """
-        self._refill(max(RESERVOIR, 4 * count))
+        """The candidates of the refreshed reservoir with the least predicted time, ties by age."""
+        self._refresh(max(FRESH, FRESH * count // 2) if self._waiting else RESERVOIR)
         handles = list(self._waiting)
         if not handles:
             return []
         ranked = np.argsort(model.predict(self._pool.features(handles)), kind="stable").tolist()
-        self._waiting = dict.fromkeys(handles[i] for i in ranked[: max(count, len(ranked) // 2)])
+        self._waiting = dict.fromkeys(handles[i] for i in ranked[:RESERVOIR])
         return [handles[i] for i in ranked[:count]]
 
-    def _refill(self, size: int) -> None:
-        for attempt in range(size):
-            if len(self._waiting) >= size:
-                return
+    def _refresh(self, count: int) -> None:
+        for attempt in range(count):
             handle = self._mutation() if attempt % 4 else self._pool.look()
             if handle is not None and handle in self._pool:
                 self._waiting[handle] = None

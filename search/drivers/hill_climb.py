@@ -1,9 +1,9 @@
 """Hill climbing with restarts: try the unvisited neighbours, move to the best one if it is better,
 else start again elsewhere.
 
-Steepest ascent over one-step neighbours (in an open space, over some of them). It gets stuck where knobs interact, which is why it
-restarts from random unvisited configurations (a batch of them; the best becomes the centre)
-whenever no neighbour improves.
+Steepest ascent over one-step neighbours (in an open space, over some of them). It gets stuck where
+knobs interact, which is why it restarts from random unvisited configurations (a batch of them; the
+best becomes the centre) whenever no neighbour improves.
 """
 
 from __future__ import annotations

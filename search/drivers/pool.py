@@ -243,9 +243,7 @@ class OpenPool:
 
     def crossover(self, left: int, right: int) -> int | None:
         """The space's ``crossover``."""
-        return self._known(
-            self._space.crossover(self._seen[left], self._seen[right], self._rng)
-        )
+        return self._known(self._space.crossover(self._seen[left], self._seen[right], self._rng))
 
     def _known(self, candidate: Candidate | None) -> int | None:
         return None if candidate is None else self.handle(candidate)

@@ -37,12 +37,12 @@ def test_shipped_campaigns_satisfy_it(path):
     ],
 )
 def test_it_refuses_what_the_program_refuses(change):
-    good = yaml.safe_load(shipped_configs()["quickstart"].read_text())
+    good = yaml.safe_load(shipped_configs()["gemm_h200"].read_text())
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(good | change, SCHEMA)
 
 
 def test_it_allows_what_a_user_brings():
-    good = yaml.safe_load(shipped_configs()["quickstart"].read_text())
+    good = yaml.safe_load(shipped_configs()["gemm_h200"].read_text())
     mine = good | {"driver": {"name": "my_driver.py:Mine", "anything": 3}}
     jsonschema.validate(mine, SCHEMA)

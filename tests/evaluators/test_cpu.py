@@ -1,4 +1,4 @@
-"""The target ``cpu``: every way to fail is a status with a class code, and what passes is measured."""
+"""The target ``cpu``: every way to fail is a status with a class code; what passes is measured."""
 
 from __future__ import annotations
 

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from contracts import DriverContract, judged, slope
+from contracts import DriverContract, OpenDriverContract, judged, slope
+from programs import matmul, tensor
 
 from kernelwright.configs.resolve import resolve
+from kernelwright.env.compiler.ir.nodes import Const, Procedure, Store
+from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.schedule import ScheduleSpace
+from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Knob
 from kernelwright.search.drivers import DRIVERS
 from kernelwright.search.drivers.cost_model import CostModel
 from kernelwright.search.drivers.evolution import Evolution
 from kernelwright.search.drivers.grid import Grid
 from kernelwright.search.drivers.hill_climb import HillClimb
-from kernelwright.search.drivers.pool import Pool
+from kernelwright.search.drivers.pool import DRY, MAX_REDRAWS, ListedPool, OpenPool
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.ridge import Ridge
 
@@ -35,6 +42,29 @@ class KnobDriverContract(DriverContract):
 for _name in DRIVERS:
     _title = "Test" + "".join(part.title() for part in _name.split("_"))
     globals()[_title] = type(_title, (KnobDriverContract,), {"name": _name})
+
+
+def product(m, n, k):
+    """Only the update of a matrix product."""
+    whole = matmul(m, n, k)
+    return replace(whole, body=whole.body.body[1])
+
+
+SCHEDULES = ScheduleSpace(product(16, 32, 8), threads=2, lanes=(4, 8))
+OPEN = ("random", "hill_climb", "evolution", "cost_model")
+
+
+class ScheduleDriverContract(OpenDriverContract):
+    space = SCHEDULES
+    name = ""
+
+    def make(self, seed, batch):
+        return resolve(DRIVERS, self.name)(SCHEDULES, seed=seed, batch=batch)
+
+
+for _name in OPEN:
+    _title = "TestOpen" + "".join(part.title() for part in _name.split("_"))
+    globals()[_title] = type(_title, (ScheduleDriverContract,), {"name": _name})
 
 
 def drive(driver, count, batch=8):
@@ -152,11 +182,97 @@ def test_ridge_survives_one_sample_and_a_large_offset():
 
 
 def test_the_pool_draws_each_once():
-    pool = Pool(SPACE)
+    pool = ListedPool(SPACE, np.random.default_rng(0))
     pool.remove(int(SPACE.valid[3]))
     pool.remove(int(SPACE.valid[3]))
-    rng = np.random.default_rng(0)
-    drawn = [pool.draw(rng) for _ in range(len(pool))]
+    drawn = [pool.draw() for _ in range(len(pool))]
     assert sorted(drawn) == [i for i in SPACE.valid.tolist() if i != SPACE.valid[3]]
-    with pytest.raises(IndexError, match="has been proposed"):
-        pool.draw(rng)
+    assert pool.draw() is None
+    assert "has been proposed" in pool.stopped
+
+
+def test_an_open_pool_knows_candidates_by_the_order_in_which_it_saw_them():
+    pool = OpenPool(SCHEDULES, np.random.default_rng(0))
+    first = pool.draw()
+    assert first == 0
+    assert first not in pool
+    other = SCHEDULES.default
+    assert pool.handle(other) == pool.handle(other) == 1
+    assert 1 in pool
+    assert pool.candidate(1) == other
+    assert pool.handle(pool.candidate(first)) == first
+
+
+class Counted:
+    """A space of two candidates that counts how often it is drawn from."""
+
+    def __init__(self):
+        self.draws = 0
+        rng = np.random.default_rng(0)
+        self.members = [SCHEDULES.sample(rng), SCHEDULES.default]
+
+    def sample(self, rng):
+        self.draws += 1
+        return self.members[int(rng.integers(2))]
+
+
+def test_an_open_pool_gives_up_after_a_thousand_draws_of_nothing_new():
+    space = Counted()
+    driver = Random(space, seed=0, batch=8)
+    proposals = driver.ask(8)
+    assert {p.candidate for p in proposals} == set(space.members)
+    assert driver.stopped == DRY
+    assert MAX_REDRAWS < space.draws < MAX_REDRAWS + 20
+    spent = space.draws
+    assert driver.ask(8) == []
+    assert space.draws == spent
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_space_with_one_schedule_is_used_up(name):
+    """Nothing can be said about a procedure without loops but nothing."""
+    y = tensor("y", 1, role="output")
+    single = Procedure("one", (), (y,), Store("y", (Const(0, "int64"),), Const(1.0, "float32")))
+    driver = resolve(DRIVERS, name)(ScheduleSpace(single), seed=0, batch=4)
+    (only,) = driver.ask(4)
+    assert only.candidate.payload == ()
+    driver.tell([judged(0, only.candidate, 0.0)])
+    assert driver.ask(4) == []
+    assert driver.stopped == DRY
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+def test_no_driver_takes_a_space_that_cannot_be_drawn_from(name):
+    space = SourceSpace("void f(float *y) { *y = 0; }\n", entry="f")
+    with pytest.raises(OptionError, match="SourceSpace") as refusal:
+        resolve(DRIVERS, name)(space, seed=0, batch=8)
+    assert refusal.value.option == "name"
+
+
+def test_grid_refuses_a_space_without_an_end():
+    with pytest.raises(OptionError, match="expected a space whose configurations can be listed"):
+        Grid(SCHEDULES, seed=0, batch=8)
+
+
+@pytest.mark.parametrize("name", ["evolution", "hill_climb", "cost_model"])
+def test_what_learns_beats_chance_on_an_open_space(name):
+    """The made-up objective is the number of directives."""
+
+    def best(driver):
+        found, number = [], 0
+        while number < 48:
+            proposals = driver.ask(8)
+            trials = [
+                judged(number + i, p.candidate, float(len(p.candidate.payload)))
+                for i, p in enumerate(proposals)
+            ]
+            driver.tell(trials)
+            found += [t.objective for t in trials]
+            number += len(trials)
+        return sum(sorted(found)[-16:])
+
+    learned, chance = [], []
+    for seed in range(2):
+        learned.append(best(resolve(DRIVERS, name)(SCHEDULES, seed=seed, batch=8)))
+        chance.append(best(Random(SCHEDULES, seed=seed, batch=8)))
+    assert sum(learned) > sum(chance)

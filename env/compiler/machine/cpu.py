@@ -22,11 +22,11 @@ from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.machine.footprint import Cache, traffic
 from kernelwright.env.compiler.machine.nest import read_nest
 from kernelwright.env.compiler.machine.table import load_table, table_names, table_sha256
-from kernelwright.env.compiler.machine.throughput import CoreCost, core_cost
+from kernelwright.env.compiler.machine.throughput import UNITS, CoreCost, core_cost
 
 CPUS_DIR = Path(__file__).parent / "cpus"
 LOADED_TRIPS = 16.0
-BOUNDS = ("flops", "loads", "stores", "issue", "chain", "overhead", "l2", "l3", "dram")
+BOUNDS = (*UNITS, "l2", "l3", "dram")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ class CpuMachine:
     l2_bytes: int
     l2_ways: int
     l3_bytes: int
-    l3_ways: int
     dram_bytes_per_s: float
     l2_bytes_per_s: float
     # Fitted, not hardware data.
@@ -92,11 +91,13 @@ class CpuMachine:
 
     @property
     def caches(self) -> tuple[Cache, ...]:
-        """The levels, from the core outwards."""
+        """The levels, from the core outwards. The last one spreads addresses over its sets by a
+        hash, so no pitch is worse than another there: as one set.
+        """
         return (
             Cache(self.l1_bytes, self.l1_ways, self.line_bytes),
             Cache(self.l2_bytes, self.l2_ways, self.line_bytes),
-            Cache(self.l3_bytes, self.l3_ways, self.line_bytes),
+            Cache(self.l3_bytes, self.l3_bytes // self.line_bytes, self.line_bytes),
         )
 
 
@@ -216,5 +217,5 @@ def _bound(parts: list[dict[str, float]]) -> str:
 
 
 def _core_bound(costs: list[CoreCost]) -> str:
-    busy = {name: sum(cost.busy[name] for cost in costs) for name in costs[0].busy}
+    busy = {name: sum(cost.busy[name] for cost in costs) for name in UNITS}
     return max(busy, key=lambda name: busy[name])

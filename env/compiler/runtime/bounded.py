@@ -16,8 +16,8 @@ from pathlib import Path
 
 LOG_BYTES = 64 * 1024
 # Limits that a shell sets before it becomes the compiler: files of 256 MiB (in blocks of 512
-# bytes), 8 GiB of memory (in KiB), no core. Forking a large Python process would cost more.
-_LIMITS = "ulimit -f 524288; ulimit -v 8388608; ulimit -c 0"
+# bytes), 4 GiB of memory (in KiB), no core. Forking a large Python process would cost more.
+_LIMITS = "ulimit -f 524288; ulimit -v 4194304; ulimit -c 0"
 _SHELL = ("/bin/sh", "-c", f'{{ {_LIMITS}; }} 2>/dev/null; exec "$@"', "sh")
 # What a compiler needs to know; anything else here may be a secret.
 _PASSED = (
@@ -26,8 +26,6 @@ _PASSED = (
     "TMPDIR",
     "CCACHE_DIR",
     "SCCACHE_DIR",
-    "ZIG_GLOBAL_CACHE_DIR",
-    "ZIG_LOCAL_CACHE_DIR",
 )
 
 
@@ -83,9 +81,10 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> str:
     """What a process says until it closes its output; what is beyond the limit is thrown away."""
     assert process.stdout is not None
     output, kept, lost = process.stdout.fileno(), bytearray(), False
+    waiting = select.poll()  # select() would fail where many files are open
+    waiting.register(output, select.POLLIN)
     while True:
-        ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
+        if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise TimeLimitError
         piece = os.read(output, LOG_BYTES)
         if not piece:

@@ -108,9 +108,7 @@ def copies(plan: Plan) -> int:
     return math.prod(tiling.register for tiling in plan.tilings)
 
 
-def _draw_rows(
-    nest: Nest, rng: np.random.Generator, tilings: dict[str, Tiling]
-) -> Tiling | None:
+def _draw_rows(nest: Nest, rng: np.random.Generator, tilings: dict[str, Tiling]) -> Tiling | None:
     """Copies along another loop than the lanes': they share what the dense loop loads, and in a
     reduction their chains overlap.
     """
@@ -158,9 +156,7 @@ def _blocks(axis: Axis, tiling: Tiling) -> list[int]:
     return [n for n in fitting(rest, (1, *BLOCKS)) if n < rest]
 
 
-def change_plan(
-    nest: Nest, plan: Plan, rng: np.random.Generator, limits: Limits
-) -> Plan | None:
+def change_plan(nest: Nest, plan: Plan, rng: np.random.Generator, limits: Limits) -> Plan | None:
     """One decision changed, None if the drawn one has no other value."""
     choices = ["tiling"] * 6
     choices += ["order"] if len(nest.spatial) > 1 else []
@@ -181,32 +177,30 @@ def change_plan(
     return _change_tiling(nest, plan, rng, limits)
 
 
-def _change_tiling(
-    nest: Nest, plan: Plan, rng: np.random.Generator, limits: Limits
-) -> Plan | None:
+def _change_tiling(nest: Nest, plan: Plan, rng: np.random.Generator, limits: Limits) -> Plan | None:
     place = int(rng.integers(len(nest.axes)))
     axis, tiling = nest.axes[place], plan.tilings[place]
     parts = ["register", "cache"]
     parts += ["lanes", "lanes"] if axis.loop == nest.dense else []
-    part = pick(rng, parts)
-    match part:
+    match pick(rng, parts):
         case "lanes":
-            values = sorted({1, *_lanes(axis, limits)})
-            now = tiling.lanes
+            lanes = _another(rng, sorted({1, *_lanes(axis, limits)}), tiling.lanes)
+            new = None if lanes is None else replace(tiling, lanes=lanes)
         case "register":
-            copied = copies(plan) // tiling.register
-            known = sorted({*ROWS, *VECTORS, *STEPS, axis.extent if (axis.extent or 9) <= 8 else 1})
-            rest = _rest(axis.extent, tiling.lanes)
-            values = [n for n in fitting(rest, known) if n * copied <= MAX_COPIES]
-            now = tiling.register
+            others = copies(plan) // tiling.register
+            known = {*ROWS, *VECTORS, *STEPS}
+            known |= {axis.extent} if axis.extent is not None and axis.extent <= 8 else set()
+            values = fitting(_rest(axis.extent, tiling.lanes), sorted(known))
+            small = [n for n in values if n * others <= MAX_COPIES]
+            register = _another(rng, small, tiling.register)
+            new = None if register is None else replace(tiling, register=register)
         case _:
-            values, now = _blocks(axis, tiling), tiling.cache
-    other = _another(rng, values, now)
-    if other is None:
+            cache = _another(rng, _blocks(axis, tiling), tiling.cache)
+            new = None if cache is None else replace(tiling, cache=cache)
+    if new is None:
         return None
-    new = list(plan.tilings)
-    new[place] = replace(tiling, **{part: other})
-    return replace(plan, tilings=tuple(new))
+    tilings = (*plan.tilings[:place], new, *plan.tilings[place + 1 :])
+    return replace(plan, tilings=tilings)
 
 
 def _another(rng: np.random.Generator, values: Sequence[int], now: int) -> int | None:

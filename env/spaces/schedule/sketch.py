@@ -214,9 +214,7 @@ class Outline:
 
     def trace(self, nests: Sequence[Nest]) -> Trace:
         """The directives: of all nests with decisions phase by phase, then of the others."""
-        known = [
-            directives(n, p) for n, p in zip(nests, self.plans, strict=True) if p is not None
-        ]
+        known = [directives(n, p) for n, p in zip(nests, self.plans, strict=True) if p is not None]
         phases = [
             [d for each in known for d in each.splits],
             [d for each in known for d in each.order],

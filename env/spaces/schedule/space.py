@@ -23,8 +23,8 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Violation
 from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans, pick
 from kernelwright.env.spaces.schedule.features import features_of, written
-from kernelwright.env.spaces.schedule.nest import find_nests
-from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, outline
+from kernelwright.env.spaces.schedule.nest import Nest, find_nests
+from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, directives, outline
 from kernelwright.env.types import Candidate, Directive, Language
 
 MAX_DIRECTIVES = 128
@@ -85,7 +85,9 @@ class ScheduleSpace:
             return (Violation("too_long", reason),)
         threaded = next((d for d in trace if d.op == "parallel"), None)
         if threaded is not None and self.threads == 1:
-            reason = f"parallel: expected a target of several threads for {threaded.target}, found 1"
+            reason = (
+                f"parallel: expected a target of several threads for {threaded.target}, found 1"
+            )
             return (Violation("threads", reason),)
         try:
             count = written(self._schedules.after(trace).body)
@@ -175,13 +177,22 @@ class ScheduleSpace:
                 return self._edit(trace, rng)
             new: Plan | None = draw_plan(nest, rng, self._limits)
         else:
-            new = change_plan(nest, plan, rng, self._limits)
+            new = self._changed(nest, plan, rng)
         if new is None:
             return None
         plans = [*parts.plans]
         foreign = [*parts.foreign]
         plans[place], foreign[place] = new, ()
         return Outline(tuple(plans), tuple(foreign), parts.homeless).trace(self._nests)
+
+    def _changed(self, nest: Nest, plan: Plan, rng: np.random.Generator) -> Plan | None:
+        """A decision changed that shows in the directives; a block of a loop of two does not."""
+        shown = directives(nest, plan).trace()
+        for _ in range(TRIES):
+            new = change_plan(nest, plan, rng, self._limits)
+            if new is not None and directives(nest, new).trace() != shown:
+                return new
+        return None
 
     def _edit(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
         """A directive more, one less, or another factor."""
@@ -251,9 +262,9 @@ def _trace(candidate: Candidate) -> Trace:
 
 def _other_factors(directive: Directive) -> list[Directive]:
     """The directive with its factor one step down or up."""
-    if directive.op != "split" or not directive.args or not isinstance(directive.args[0], int):
-        return []
-    factor, *names = directive.args
-    below = [f for f in FACTORS if f < factor][-1:]
-    above = [f for f in FACTORS if f > factor][:1]
-    return [Directive("split", directive.target, (f, *names)) for f in (*below, *above)]
+    match directive:
+        case Directive("split", loop, (int(factor), *names)):
+            below = [f for f in FACTORS if f < factor][-1:]
+            above = [f for f in FACTORS if f > factor][:1]
+            return [Directive("split", loop, (f, *names)) for f in (*below, *above)]
+    return []

@@ -5,10 +5,10 @@
 // A tile of ROWS x COLS results is computed at a time, each in a vector of LANES partial sums. So
 // every vector of X that is loaded is used COLS times and every vector of Y ROWS times, and enough
 // sums are under way to hide the latency of an addition. What the best tile is depends on the
-// machine: ROWS, COLS and LANES are the knobs in NAME.yaml, and each candidate is this text with
+// machine: ROWS, COLS and LANES are the knobs in mykernel.yaml, and each candidate is this text with
 // other values.
 //
-// KW_M, KW_N and KW_D are the extents. `kernelwright show --abi NAME.py:make` prints the interface.
+// KW_M, KW_N and KW_D are the extents. `kernelwright show --abi mykernel.py:make` prints the interface.
 #include <stdint.h>
 
 _Static_assert(KW_M % ROWS == 0, "ROWS must divide m");
@@ -23,7 +23,7 @@ static inline float total(vector v) {
     return sum;
 }
 
-void NAME(const float *restrict X, const float *restrict Y, float *restrict D,
+void mykernel(const float *restrict X, const float *restrict Y, float *restrict D,
           int64_t m, int64_t n, int64_t d) {
     (void)m, (void)n, (void)d;
     for (int i = 0; i < KW_M; i += ROWS) {

@@ -1,4 +1,4 @@
-"""The problem that NAME.c solves: squared distances between the rows of two matrices.
+"""The problem that mykernel.c solves: squared distances between the rows of two matrices.
 
 Replace it by your own: tensors, a reference in NumPy, and how far from it a result may be.
 """
@@ -12,7 +12,7 @@ from kernelwright.env.types import Arrays, ErrorModel, Problem, TensorSpec, Work
 # The plain loops: what `baseline: unscheduled` compares with.
 PLAIN = """
 #include <stdint.h>
-void NAME(const float *restrict X, const float *restrict Y, float *restrict D,
+void mykernel(const float *restrict X, const float *restrict Y, float *restrict D,
           int64_t m, int64_t n, int64_t d) {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -39,9 +39,9 @@ def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
 
 
 def make(*, m: int = 128, n: int = 128, d: int = 256) -> Problem:
-    """The problem; its keyword arguments are the options of `problem` in NAME.yaml."""
+    """The problem; its keyword arguments are the options of `problem` in mykernel.yaml."""
     return Problem(
-        name="NAME",
+        name="mykernel",
         version=1,
         tensors=(
             TensorSpec("X", ("m", "d"), "float32", "input"),

@@ -1,0 +1,3 @@
+"""The example of one's own kernel: a campaign that runs as it is, and what ``init`` copies under
+another name.
+"""

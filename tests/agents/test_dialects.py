@@ -1,0 +1,177 @@
+"""What a model writes becomes the candidate it meant, or says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from kernelwright.agents.chat import Malformed
+from kernelwright.agents.dialects import DIALECTS, dialect_for
+from kernelwright.agents.dialects.fences import fenced
+from kernelwright.agents.dialects.schedule import directive_help
+from kernelwright.agents.dialects.source import prototype
+from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.options import OptionError
+from kernelwright.env.types import Candidate, Directive, Language
+
+KNOBS = {"bm": 64, "bn": 64, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
+
+
+def dialect(worlds, name):
+    return dialect_for(worlds[name].space, worlds[name].problem)
+
+
+def refused(dialect, reply):
+    found = dialect.parse(reply)
+    assert isinstance(found, Malformed), found
+    return found.kind, found.reason
+
+
+@pytest.mark.parametrize("name", ["knobs", "schedule", "source", "regions"])
+def test_what_is_shown_reads_back_as_the_same_candidate(worlds, name):
+    spoken, space = dialect(worlds, name), worlds[name].space
+    rng = np.random.default_rng(3)
+    shown = [spoken.start()] + [space.sample(rng) for _ in range(20)] * space.can_sample
+    for candidate in shown:
+        reply = f"Here it is.\n\n{fenced(spoken.show(candidate), spoken.fence)}\n"
+        assert spoken.parse(reply) == candidate
+        assert "\n" not in spoken.brief(candidate)
+
+
+@pytest.mark.parametrize("name", ["knobs", "schedule", "source", "regions"])
+def test_a_search_starts_from_the_default_of_its_space(worlds, name):
+    assert dialect(worlds, name).start() == worlds[name].space.default
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "reason"),
+    [
+        ("I would tile it.", "unparsable", "found none"),
+        ('```json\n{"bm": 64,\n```', "unparsable", "expected JSON"),
+        ('```json\n{"bm": NaN}\n```', "unparsable", "NaN"),
+        ("```json\n[1]\n```", "wrong_schema", "found a list"),
+        ("```json\n{}\n```", "wrong_schema", "no value for bm"),
+        (json.dumps(KNOBS | {"bq": 1}), "wrong_schema", "unknown knob 'bq'"),
+        (json.dumps(KNOBS | {"bm": [64]}), "wrong_schema", "bm: expected a number or text"),
+        (json.dumps(KNOBS | {"bm": None}), "wrong_schema", "found null"),
+        (json.dumps(KNOBS | {"bm": "\ud800"}), "wrong_schema", "surrogates"),
+    ],
+)
+def test_knobs_that_are_no_object_of_all_knobs_are_malformed(worlds, reply, kind, reason):
+    found = refused(dialect(worlds, "knobs"), reply)
+    assert found[0] == kind
+    assert reason in found[1]
+
+
+def test_json_alone_and_whole_numbers_as_floats_are_understood(worlds):
+    spoken = dialect(worlds, "knobs")
+    wanted = Candidate(Language.KNOBS, tuple(KNOBS.items()))
+    assert spoken.parse(json.dumps(KNOBS)) == wanted
+    assert spoken.parse(json.dumps(KNOBS | {"bm": 64.0})) == wanted
+
+
+def test_a_value_that_no_knob_has_is_for_the_space_to_refuse(worlds):
+    space = worlds["knobs"].space
+    candidate = dialect(worlds, "knobs").parse(json.dumps(KNOBS | {"bm": 65}))
+    assert [v.code for v in space.check(candidate)] == ["knob_value"]
+
+
+def test_the_schema_of_knobs_describes_what_is_parsed(worlds):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = dialect(worlds, "knobs").schema()
+    jsonschema.validate(KNOBS, schema)
+    for wrong in (KNOBS | {"bm": 65}, KNOBS | {"x": 1}, {"bm": 64}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reason"),
+    [
+        ("split('i', 8", "unparsable", "line 1"),
+        ("x = 3", "wrong_schema", "expected a call"),
+        ("for f in (2, 4):\n    split('i', f)", "wrong_schema", "line 1"),
+        ("split('i', f)", "wrong_schema", "expected a number or text"),
+        ("split(8, 'i')", "wrong_schema", "a loop's name first"),
+        ("split('i', 1e999)", "wrong_schema", "finite"),
+    ],
+)
+def test_what_is_no_list_of_directives_is_malformed(worlds, code, kind, reason):
+    found = refused(dialect(worlds, "schedule"), f"```python\n{code}\n```")
+    assert found[0] == kind
+    assert reason in found[1]
+
+
+def test_a_directive_that_may_not_be_applied_is_for_the_space_to_refuse(worlds):
+    candidate = dialect(worlds, "schedule").parse("```python\nsplit('zz', 8)\n```")
+    assert candidate.payload == (Directive("split", "zz", (8,)),)
+    assert worlds["schedule"].space.check(candidate)
+
+
+def test_every_directive_is_explained_with_its_arguments():
+    for op in DIRECTIVES:
+        told = directive_help(op)
+        assert told.call.startswith(f"{op}(loop")
+        assert "Before::" in told.text
+        assert "Raises" not in told.text
+    assert directive_help("tile").call == "tile(loop, inner, rows, columns, tail='guard')"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "reason"),
+    [
+        ("```c\n\n```", "wrong_schema", "empty block"),
+        ("```c\nint main(void) { return 0; }\n```", "wrong_schema", "expected a definition"),
+        ("```c\n// softmax(\nint x;\n```", "wrong_schema", "expected a definition"),
+        ("```c\nvoid softmax(void) {}\n", "unparsable", "not closed"),
+        ("```c\nvoid softmax(void) { /* \ud800 */ }\n```", "unparsable", "UTF-8"),
+    ],
+)
+def test_source_without_the_kernel_is_malformed(worlds, reply, kind, reason):
+    found = refused(dialect(worlds, "source"), reply)
+    assert found[0] == kind
+    assert reason in found[1]
+
+
+def test_a_region_alone_is_put_into_the_start(worlds):
+    space = worlds["regions"].space
+    body = "        for (int64_t j = 0; j < cols; j++)\n            y[i * cols + j] *= 1 / sum;\n"
+    reply = f"```c\n// region normalise\n{body}// endregion normalise\n```"
+    candidate = dialect(worlds, "regions").parse(reply)
+    assert not space.check(candidate)
+    assert space.region(candidate, "normalise") == body
+    assert space.region(candidate, "exponentials") == space.region(space.default, "exponentials")
+
+
+def test_a_whole_file_is_taken_as_it_is_and_checked_by_the_space(worlds):
+    space = worlds["regions"].space
+    inside = space.text.replace("/= sum", "*= 1 / sum")
+    outside = space.text.replace("j = 1", "j = 0")
+    spoken = dialect(worlds, "regions")
+    assert not space.check(spoken.parse(f"```c\n{inside}```"))
+    assert [v.code for v in space.check(spoken.parse(f"```c\n{outside}```"))] == ["outside_regions"]
+
+
+@pytest.mark.parametrize(
+    "code", ["// region other\nint x;\n// endregion other", "y[0] = 1;", "// region normalise\nx;"]
+)
+def test_regions_that_are_none_are_malformed(worlds, code):
+    assert refused(dialect(worlds, "regions"), f"```c\n{code}\n```")[0] == "wrong_schema"
+
+
+def test_the_prototype_follows_the_calling_convention(worlds):
+    assert prototype(worlds["schedule"].problem) == (
+        "void matmul(const float *restrict A, const float *restrict B, float *restrict C, "
+        "int64_t m, int64_t n, int64_t k)"
+    )
+
+
+def test_a_language_that_no_model_writes_is_refused(worlds):
+    class Libraries:
+        language = Language.LIBRARY
+
+    with pytest.raises(OptionError, match="a space in one of the languages knobs"):
+        dialect_for(Libraries(), worlds["knobs"].problem)
+    assert set(DIALECTS) == {Language.KNOBS, Language.SCHEDULE, Language.SOURCE}

@@ -1,0 +1,403 @@
+"""The real client against a scripted server on the loopback: every way in which servers answer ends
+in a completion or in an error of the right kind, after the right number of calls.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from kernelwright.agents.backends.openai import OpenAI
+from kernelwright.agents.chat import BackendError, ChatRequest, classify
+from kernelwright.env.options import OptionError
+
+KEY = "sk-very-secret-0123456789"
+REQUEST = ChatRequest("m", (("system", "be brief"), ("user", "hello")), 100, 0.5, 7)
+BY_SCHEMA = ChatRequest("m", (("user", "hello"),), 100, 0.5, 7, '{"type":"object"}')
+NO_KEY = "KERNELWRIGHT_TEST_NO_KEY"
+
+
+def completion(content="hi", reason="stop", usage=(5, 2), **message):
+    body = {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m-2",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": reason,
+                "message": {"role": "assistant", "content": content, **message},
+            }
+        ],
+    }
+    if usage is not None:
+        names = ("prompt_tokens", "completion_tokens")
+        body["usage"] = {**dict(zip(names, usage, strict=True)), "total_tokens": sum(usage)}
+    return 200, body, {}
+
+
+def failure(status, message="no", headers=None, **fields):
+    return status, {"error": {"message": message, **fields}}, headers or {}
+
+
+class Server:
+    """Answers with a script, one entry a request; the last entry for all further ones."""
+
+    def __init__(self):
+        self.script, self.asked, self.headers = [], [], []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                outer.asked.append(json.loads(body))
+                outer.headers.append({k.lower(): v for k, v in self.headers.items()})
+                entry = outer.script[min(len(outer.asked), len(outer.script)) - 1]
+                if callable(entry):
+                    entry(self)
+                    return
+                status, payload, headers = entry
+                raw = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+                self.send_response(status)
+                for name, value in {"content-type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *args):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", NO_KEY, "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    found = Server()
+    yield found
+    found.http.shutdown()
+    found.http.server_close()
+
+
+@pytest.fixture
+def backend(server):
+    def make(*script, **options):
+        server.script = list(script)
+        found = OpenAI(model="m", base_url=server.url, **{"retries": 2, **options})
+        found.slept = []
+        found._sleep = found.slept.append
+        return found
+
+    return make
+
+
+def error_of(backend, request=REQUEST):
+    with pytest.raises(BackendError) as caught:
+        backend.complete(request)
+    return caught.value
+
+
+def test_a_completion_has_what_the_server_sent(server, backend):
+    answer = backend(completion()).complete(REQUEST)
+    assert (answer.text, answer.finish_reason, answer.model, answer.id) == (
+        "hi",
+        "stop",
+        "m-2",
+        "c1",
+    )
+    assert (answer.prompt_tokens, answer.completion_tokens) == (5, 2)
+    assert not answer.usage_estimated
+    assert answer.injected is None
+    (asked,) = server.asked
+    assert asked == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "hello"},
+        ],
+        "max_tokens": 100,
+        "temperature": 0.5,
+        "seed": 7,
+    }
+
+
+def test_money_is_by_the_price_list_and_unpriced_is_said(backend):
+    prices = {"prompt": 1e6, "completion": 2e6}
+    priced = backend(completion(), usd_per_million=prices)
+    assert priced.priced
+    assert priced.complete(REQUEST).usd == 9.0
+    unpriced = backend(completion())
+    assert not unpriced.priced
+    assert unpriced.complete(REQUEST).usd == 0.0
+
+
+@pytest.mark.parametrize(
+    "prices", [{}, {"prompt": 1.0}, {"prompt": 1.0, "completion": -1.0}, {"a": 1.0, "b": 1.0}]
+)
+def test_a_price_list_that_is_none_is_refused(prices):
+    with pytest.raises(OptionError, match="usd_per_million"):
+        OpenAI(model="m", usd_per_million=prices)
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind"),
+    [
+        (completion(content=None), "empty"),
+        (completion(content=""), "empty"),
+        (completion(content=None, refusal="I will not."), "refused"),
+        (completion(content="", reason="content_filter"), "refused"),
+        (completion(content="half of", reason="length"), "truncated"),
+        ((200, {"id": "x", "choices": []}, {}), "empty"),
+        ((200, {"id": "x"}, {}), "empty"),
+        ((200, {"id": "x", "choices": None}, {}), "empty"),
+        ((200, {"choices": [{"index": 0}]}, {}), "empty"),
+        ((200, {"choices": [{"finish_reason": "stop", "message": None}]}, {}), "empty"),
+    ],
+)
+def test_a_completion_without_an_answer_is_a_reply_of_its_class(server, backend, entry, kind):
+    assert classify(backend(entry).complete(REQUEST)).kind == kind
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        (200, {"error": {"message": "overloaded", "code": 1}}, {}),
+        (200, b"<html>busy</html>", {"content-type": "text/html"}),
+        (200, b'{"choices": [', {}),
+        (200, b"[" * 100_000, {}),
+        (200, b"", {}),
+        (200, ["a", "list"], {}),
+        (200, {"choices": "none"}, {}),
+        (200, {"choices": [{"message": {"content": 3}}]}, {}),
+    ],
+)
+def test_an_answer_that_is_no_completion_is_a_content_error_after_one_call(server, backend, entry):
+    assert error_of(backend(entry)).kind == "content"
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("usage", [None, (-1, 2), ("5", 2), (5, 1.5), (True, 2), (2**40, 2)])
+def test_usage_that_is_missing_or_absurd_is_estimated_and_marked(backend, usage):
+    status, body, headers = completion(usage=None)
+    if usage is not None:
+        body["usage"] = {"prompt_tokens": usage[0], "completion_tokens": usage[1]}
+    answer = backend((status, body, headers)).complete(REQUEST)
+    assert answer.usage_estimated
+    assert (answer.prompt_tokens, answer.completion_tokens) == (4, 1)
+
+
+def test_text_in_parts_and_lone_surrogates_are_read(backend):
+    parts = [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]
+    assert backend(completion(content=parts)).complete(REQUEST).text == "ab"
+    assert backend(completion(content="a\ud800b")).complete(REQUEST).text == "a?b"
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_what_may_pass_is_tried_again(server, backend, status):
+    found = backend(failure(status), failure(status), completion())
+    assert found.complete(REQUEST).text == "hi"
+    assert len(server.asked) == 3
+    assert found.slept == [0.5, 1.0]
+
+
+def test_what_does_not_pass_ends_after_the_last_attempt(server, backend):
+    error = error_of(backend(failure(503, "overloaded")))
+    assert error.kind == "transient"
+    assert "overloaded" in error.message
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        failure(400, "bad request"),
+        failure(401, "who are you"),
+        failure(403, "not you"),
+        failure(404, "no model seed-7b"),
+        failure(422, "odd"),
+        failure(429, "quota", code="insufficient_quota"),
+        failure(429, "quota", type="insufficient_quota"),
+    ],
+)
+def test_what_cannot_pass_costs_one_call(server, backend, entry):
+    assert error_of(backend(entry)).kind == "permanent"
+    assert len(server.asked) == 1
+
+
+def test_the_server_says_how_long_to_wait(backend):
+    found = backend(
+        failure(429, headers={"retry-after-ms": "1500"}),
+        failure(429, headers={"retry-after": "3"}),
+        completion(),
+    )
+    found.complete(REQUEST)
+    assert found.slept == [1.5, 3.0]
+
+
+def test_a_wait_beyond_the_deadline_is_not_begun(server, backend):
+    found = backend(failure(429, headers={"retry-after": "300"}), deadline=100.0)
+    assert error_of(found).kind == "transient"
+    assert found.slept == []
+    assert len(server.asked) == 1
+
+
+def test_attempts_end_at_the_deadline(backend):
+    found = backend(failure(500), deadline=3.0, retries=20)
+    now = [0.0]
+    found._clock = lambda: now[0]
+    found._sleep = lambda seconds: now.__setitem__(0, now[0] + seconds)
+    assert error_of(found).kind == "transient"
+    assert now[0] <= 3.0
+
+
+def test_a_context_that_is_too_long_says_what_to_lower(server, backend):
+    text = "maximum context length is 4096 tokens, reduce max_tokens"
+    error = error_of(backend(failure(400, text, code="context_length_exceeded")))
+    assert error.kind == "permanent"
+    assert "lower the driver's history" in error.message
+    assert len(server.asked) == 1
+
+
+def trickle(handler):
+    """Sends a byte now and then and never ends: no read of the client's ever times out."""
+    handler.send_response(200)
+    handler.send_header("content-type", "application/json")
+    handler.send_header("content-length", "100000")
+    handler.end_headers()
+    done = threading.Event()
+    try:
+        while not done.wait(0.05):
+            handler.wfile.write(b" ")
+    except OSError:
+        return
+
+
+def hang(handler):
+    handler.connection.settimeout(30)
+    handler.connection.recv(1)
+
+
+def drop(handler):
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def cut(handler):
+    handler.send_response(200)
+    handler.send_header("content-type", "application/json")
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [')
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("entry", [trickle, hang, drop, cut])
+def test_a_server_that_stalls_or_breaks_off_is_transient(server, backend, entry):
+    found = backend(entry, timeout=0.4, retries=1)
+    assert error_of(found).kind == "transient"
+    assert len(server.asked) == 2
+
+
+def test_the_next_call_after_a_stalled_one_works(server, backend):
+    found = backend(trickle, completion(), timeout=0.4, retries=1)
+    assert found.complete(REQUEST).text == "hi"
+
+
+def test_nobody_listening_is_transient():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    found = OpenAI(model="m", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
+    assert error_of(found).kind == "transient"
+
+
+def test_a_server_that_wants_less_is_asked_for_less(server, backend):
+    found = backend(
+        failure(400, "Unsupported parameter: 'max_tokens'; use 'max_completion_tokens'"),
+        failure(400, "'temperature' does not support 0.5 with this model"),
+        failure(422, "unknown field seed"),
+        completion(),
+        completion(),
+    )
+    found.complete(REQUEST)
+    last = server.asked[-1]
+    assert last["max_completion_tokens"] == 100
+    assert not {"max_tokens", "temperature", "seed"} & set(last)
+    found.complete(REQUEST)
+    assert server.asked[-1] == last
+
+
+def test_a_schema_is_asked_for_more_and_more_loosely(server, backend):
+    refusal = failure(400, "response_format json_schema is not supported")
+    found = backend(refusal, refusal, completion("{}"))
+    assert found.complete(BY_SCHEMA).text == "{}"
+    kinds = [asked.get("response_format", {}).get("type") for asked in server.asked]
+    assert kinds == ["json_schema", "json_object", None]
+    sent = server.asked[0]["response_format"]["json_schema"]
+    assert sent == {"name": "answer", "strict": True, "schema": {"type": "object"}}
+
+
+def test_a_server_that_breaks_on_a_schema_is_asked_without(server, backend):
+    found = backend(*[failure(500, "oops")] * 6, completion("{}"))
+    assert found.complete(BY_SCHEMA).text == "{}"
+    assert len(server.asked) == 7
+
+
+def test_a_server_that_refuses_everything_ends(server, backend):
+    error = error_of(
+        backend(failure(400, "temperature seed max_tokens response_format")), BY_SCHEMA
+    )
+    assert error.kind == "permanent"
+    assert len(server.asked) == 3
+
+
+def test_the_key_is_sent_and_never_shown(server, backend, monkeypatch, caplog):
+    monkeypatch.setenv("MY_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    found = backend(failure(401, f"Incorrect API key: {KEY}, {KEY[:8]}****"), key_env="MY_KEY")
+    error = error_of(found)
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    shown = " ".join([str(error), repr(error), repr(found), str(vars(found)), caplog.text])
+    assert KEY not in shown
+    assert "sk-very" not in shown
+    assert "the value of MY_KEY" in error.message
+
+
+def test_a_local_server_needs_no_key(server, backend):
+    found = backend(completion(), key_env=NO_KEY)
+    assert found.missing == ()
+    found.complete(REQUEST)
+    assert server.headers[0]["authorization"] == "Bearer none"
+
+
+def test_without_key_and_server_nothing_is_called(monkeypatch):
+    for name in (NO_KEY, "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    found = OpenAI(model="m", key_env=NO_KEY)
+    assert found.missing == (f"the environment variable {NO_KEY} with an API key",)
+    assert error_of(found).kind == "permanent"
+
+
+def test_the_client_is_not_imported_before_a_call():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from kernelwright.agents.backends.openai import OpenAI; OpenAI(model='m'); "
+        "print('openai' in sys.modules)"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

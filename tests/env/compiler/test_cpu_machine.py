@@ -1,0 +1,555 @@
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import add, elementwise, f32, matmul, mul, tensor
+
+from kernelwright.env.compiler import tensor as te
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.nodes import (
+    Binary,
+    Block,
+    Cast,
+    For,
+    Load,
+    Procedure,
+    Store,
+    Unary,
+    Var,
+    loops,
+)
+from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.machine.affine import Span, flat, interval, linear, span
+from kernelwright.env.compiler.machine.cpu import (
+    BOUNDS,
+    CPUS_DIR,
+    CpuMachine,
+    estimate,
+    load_machine,
+    machine_names,
+    machine_sha256,
+)
+from kernelwright.env.compiler.machine.footprint import Cache, footprint, traffic
+from kernelwright.env.compiler.machine.nest import Array, EstimateError, read_nest
+from kernelwright.env.compiler.pipeline import lower
+from kernelwright.env.compiler.schedule.trace import apply, parse_trace
+from kernelwright.env.options import OptionError
+from kernelwright.env.types import Directive
+
+MACHINE = load_machine("cpu-lecture")
+IKJ = "reorder('i', 'k', 'j')"
+LANES = f"{IKJ}\nsplit('j', 16)\nvectorize('ji')"
+
+
+def square(n):
+    """C = A·B as the tensor front end lowers it."""
+    a, b = te.placeholder("A", (n, n)), te.placeholder("B", (n, n))
+    k = te.reduce_axis("k", n)
+    c = te.compute(
+        "C", (n, n), lambda i, j: te.reduce_sum(a[i, k.value] * b[k.value, j], k), [a, b]
+    )
+    return te.lower("matmul", [c])
+
+
+def tile(rows, vectors):
+    """The register tile of docs/schedules.md."""
+    return f"""
+split('i', {rows})
+split('j', {16 * vectors})
+split('ji', 16, 'ju', 'jv')
+reorder('jo', 'io', 'k', 'ii', 'ju', 'jv')
+unroll('ii')
+unroll('ju')
+vectorize('jv')
+"""
+
+
+def row_sum(m, n):
+    x, k = te.placeholder("x", (m, n)), te.reduce_axis("k", n)
+    return te.lower(
+        "row_sum", [te.compute("y", (m,), lambda i: te.reduce_sum(x[i, k.value], k), [x])]
+    )
+
+
+def transpose(n):
+    x = te.placeholder("x", (n, n))
+    return te.lower("transpose", [te.compute("y", (n, n), lambda i, j: x[j, i], [x])])
+
+
+def copy(n):
+    x = te.placeholder("x", (n, n))
+    return te.lower("copy", [te.compute("y", (n, n), lambda i, j: x[i, j], [x])])
+
+
+def columns(rows, pitch):
+    """The sums of the first columns of a matrix, each walked down."""
+    x, k = te.placeholder("x", (rows, pitch)), te.reduce_axis("k", rows)
+    total = te.compute("y", (512,), lambda j: te.reduce_sum(x[k.value, j], k), [x])
+    return te.lower("columns", [total])
+
+
+def gelu(n):
+    x = te.placeholder("x", (n,))
+    value = lambda i: x[i] * 0.5 * (1.0 + te.erf(x[i] * 0.70710678))  # noqa: E731
+    return te.lower("gelu", [te.compute("y", (n,), value, [x])])
+
+
+def model(procedure, trace="", machine=MACHINE, **options):
+    return estimate(lower(procedure, parse_trace(trace)).procedure, machine, **options)
+
+
+# Orderings that hold on real machines
+
+
+def test_a_register_tile_beats_lanes_and_lanes_beat_plain_loops():
+    naive, lanes, best = (model(square(512), t) for t in ("", LANES, tile(8, 2)))
+    assert naive.time_s > 5 * lanes.time_s
+    assert lanes.time_s > 1.5 * best.time_s
+    assert naive.bound == "chain"
+    assert best.bound == "flops"
+
+
+def test_the_register_tile_is_near_the_peak():
+    flops, best = 2 * 512**3, model(square(512), tile(8, 2))
+    assert best.flops == pytest.approx(flops, rel=1e-9)
+    peak_s = flops / MACHINE.peak_flops()
+    assert peak_s <= best.time_s < 2 * peak_s
+
+
+def test_walking_down_columns_is_the_worst_order():
+    times = {
+        order: model(square(256), f"reorder{order}").time_s
+        for order in (("i", "k", "j"), ("i", "j", "k"), ("j", "k", "i"))
+    }
+    assert times["j", "k", "i"] == max(times.values())
+    assert times["i", "k", "j"] == min(times.values())
+
+
+def test_several_chains_hide_the_latency_of_one():
+    single = model(row_sum(256, 256))
+    several = model(row_sum(256, 256), "split('i', 4)\nreorder('io', 'k', 'ii')\nunroll('ii')")
+    assert single.bound == "chain"
+    assert several.chain_s == pytest.approx(single.chain_s / 4, rel=0.01)
+    assert several.time_s < single.time_s / 2
+    # 256 sums of 256 terms, each waiting for the addition before it.
+    assert single.chain_s == pytest.approx(256 * 256 * MACHINE.add_latency / MACHINE.clock_hz)
+
+
+def test_short_chains_overlap_with_the_next_ones():
+    assert model(row_sum(4096, 16)).chain_s < model(row_sum(256, 256)).chain_s / 2
+
+
+@pytest.mark.parametrize("n", [256, 1000, 2048, 4096])
+def test_transposes_beyond_a_cache_are_better_in_tiles(n):
+    whole_rows, tiles = model(transpose(n)), model(transpose(n), "tile('i', 'j', 8, 8)")
+    assert tiles.time_s < whole_rows.time_s
+    assert tiles.l2_bytes < whole_rows.l2_bytes
+
+
+def test_a_transpose_in_the_first_cache_gains_nothing_from_tiles():
+    whole_rows, tiles = model(transpose(48)), model(transpose(48), "tile('i', 'j', 8, 8)")
+    assert tiles.l2_bytes == whole_rows.l2_bytes
+
+
+def test_lanes_never_slow_down_a_function_that_has_none():
+    plain = model(gelu(1 << 12))
+    for lanes in (4, 8, 16):
+        vectorized = model(gelu(1 << 12), f"split('i', {lanes})\nvectorize('ii')")
+        assert vectorized.time_s <= plain.time_s
+
+
+def test_lanes_use_the_pipes():
+    n = 1 << 10
+    machine = replace(MACHINE, auto_vector_bytes=4)  # a compiler that leaves plain loops alone
+    program = elementwise(mul(Load("x", (Var("i"),)), f32(2.0)), n)
+    plain = model(program, machine=machine)
+    lanes = model(program, "split('i', 16)\nvectorize('ii')", machine)
+    assert plain.vector_efficiency == pytest.approx(4 / MACHINE.simd_bytes)
+    assert lanes.vector_efficiency == 1
+    assert lanes.core_s < plain.core_s / 4
+
+
+# Units
+
+
+def test_sums_that_need_more_registers_than_there_are_go_to_the_stack():
+    fits, spills = model(square(256), tile(8, 2)), model(square(256), tile(16, 4))
+    assert fits.access_s < spills.access_s
+    assert fits.core_s < spills.core_s
+    assert spills.bound in ("loads", "stores")
+
+
+def test_unrolling_takes_the_loop_s_own_work_away():
+    trace = "split('k', 16)"
+    plain, unrolled = (model(square(64), t) for t in (trace, f"{trace}\nunroll('ki')"))
+    assert unrolled.overhead_s < plain.overhead_s
+    assert unrolled.time_s <= plain.time_s
+
+
+def test_threads_share_the_work_but_not_the_memory():
+    tiles = f"{tile(8, 2)}\nparallel('jo')"
+    one, four = model(square(512), tiles), model(square(512), tiles, threads=4)
+    assert four.core_s < one.core_s / 3
+    assert four.core_s > one.core_s / 4
+    stream = elementwise(Load("x", (Var("i"),)), 1 << 22)
+    alone = model(stream, "parallel('i')")
+    assert model(stream, "parallel('i')", threads=4).time_s == alone.time_s
+    assert alone.bound == "dram"
+
+
+def test_a_short_parallel_loop_is_not_worth_its_threads():
+    program = elementwise(Load("x", (Var("i"),)), 256)
+    parallel = model(program, "parallel('i')", threads=4)
+    assert parallel.time_s > model(program).time_s
+    assert parallel.time_s > MACHINE.fork_s
+
+
+def test_more_threads_than_iterations_do_not_help():
+    trace = f"{tile(8, 2)}\nparallel('jo')"
+    assert model(square(64), trace, threads=2) == model(square(64), trace, threads=3)
+
+
+def test_a_scan_waits_for_itself():
+    n = 1 << 14
+    y, x = Load("y", (Var("i"),)), Load("x", (add(Var("i"), whole(1)),))
+    nest = For("i", whole(n - 1), Store("y", (add(Var("i"), whole(1)),), add(y, x)))
+    tensors = (tensor("x", n), tensor("y", n, role="output"))
+    start = Store("y", (whole(0),), Load("x", (whole(0),)))
+    scan = Procedure("scan", (), tensors, Block((start, nest)))
+    found = estimate(scan, MACHINE)
+    assert found.bound == "chain"
+    assert found.chain_s == pytest.approx((n - 1) * MACHINE.add_latency / MACHINE.clock_hz)
+
+
+@pytest.mark.parametrize(("name", "cost"), [("exp", "exp_cycles"), ("tanh", "tanh_cycles")])
+def test_functions_cost_what_the_table_says(name, cost):
+    n = 4096
+    value = Unary(name, Load("x", (Var("i"),)))
+    found = model(elementwise(value, n))
+    expected = n * getattr(MACHINE, cost) / MACHINE.clock_hz
+    assert found.flop_s == pytest.approx(expected, rel=0.05)
+
+
+def test_a_fused_loop_pays_for_its_divisions():
+    plain, fused = model(copy(24)), model(copy(24), "fuse('i', 'j')")
+    assert fused.dram_bytes == plain.dram_bytes
+    assert fused.issue_s > plain.issue_s
+
+
+# Bytes
+
+
+def test_streams_move_every_byte_once():
+    n = 1 << 20
+    found = model(elementwise(Load("x", (Var("i"),)), n))
+    assert found.dram_bytes == found.l3_bytes == found.l2_bytes == 8 * n
+    assert found.time_s == pytest.approx(8 * n / MACHINE.dram_bytes_per_s)
+
+
+def test_what_fits_the_cache_comes_from_memory_once():
+    n = 128
+    for trace in ("", IKJ, tile(8, 2)):
+        assert model(square(n), trace).dram_bytes == 3 * 4 * n * n
+
+
+def test_strided_accesses_take_whole_lines():
+    rows, columns = 1 << 12, 1 << 12
+    x, y = tensor("x", rows, columns), tensor("y", rows, role="output")
+    column = For("i", whole(rows), Store("y", (Var("i"),), Load("x", (Var("i"), whole(7)))))
+    found = estimate(Procedure("f", (), (x, y), column), MACHINE)
+    assert found.dram_bytes == rows * 64 + rows * 4
+
+
+def test_rows_at_a_power_of_two_evict_each_other():
+    """COMPILERS.md, section 2: sixteen rows of A at a pitch of 4096 bytes share one set of eight
+    ways.
+    """
+    rate = {
+        (n, rows): 2 * n**3 / model(square(n), tile(rows, 1)).time_s
+        for n, rows in product((960, 1024), (8, 16))
+    }
+    assert rate[1024, 16] < 0.6 * rate[960, 16]
+    assert rate[1024, 8] == pytest.approx(rate[960, 8], rel=0.05)
+
+
+def test_a_guarded_tail_moves_no_less_than_the_data():
+    for n, factor in product((33, 100), (16, 32)):
+        trace = f"tile('i', 'j', {factor}, {factor})"
+        assert model(transpose(n), trace).dram_bytes >= model(transpose(n)).dram_bytes * 0.99
+
+
+def simulated(n, order, cache):
+    """Lines that miss in an LRU cache of this geometry during a matmul's update."""
+    sets = [OrderedDict() for _ in range(cache.sets)]
+    base = {"A": 0, "B": 4 * n * n, "C": 8 * n * n}
+    misses = 0
+    for place in product(range(n), repeat=3):
+        at = dict(zip(order, place, strict=True))
+        elements = (("A", at["i"], at["k"]), ("B", at["k"], at["j"]), ("C", at["i"], at["j"]))
+        for name, row, column in elements:
+            line = (base[name] + 4 * (row * n + column)) // cache.line_bytes
+            ways = sets[line % cache.sets]
+            if line in ways:
+                ways.move_to_end(line)
+                continue
+            misses += 1
+            ways[line] = None
+            if len(ways) > cache.ways:
+                ways.popitem(last=False)
+    return misses
+
+
+@pytest.mark.parametrize("order", [("i", "j", "k"), ("i", "k", "j"), ("j", "k", "i")])
+@pytest.mark.parametrize("size", [1024, 4096])
+def test_traffic_is_what_a_simulated_cache_sees(order, size):
+    n, cache = 36, Cache(size, 8, 64)
+    update = [
+        Store(
+            "C",
+            (Var("i"), Var("j")),
+            mul(Load("A", (Var("i"), Var("k"))), Load("B", (Var("k"), Var("j")))),
+            "add",
+        )
+    ]
+    for var in reversed(order):
+        update.append(For(var, whole(n), update[-1]))
+    tensors = (tensor("A", n, n), tensor("B", n, n), tensor("C", n, n, role="output"))
+    nest = read_nest(Procedure("f", (), tensors, update[-1]), 1)
+    reads = replace(nest, accesses=tuple(a for a in nest.accesses if not a.writes))
+    (found,) = traffic(reads, cache)
+    real = simulated(n, order, cache)
+    assert real / 2 <= found / cache.line_bytes <= 2 * real
+
+
+# Bounds that hold whatever the schedule
+
+MOVES = st.tuples(
+    st.sampled_from(("split", "unroll", "vectorize", "parallel", "reorder", "fuse")),
+    st.integers(0, 7),
+    st.sampled_from((2, 3, 4, 8, 16)),
+)
+
+
+def scheduled(procedure, moves):
+    """The procedure after those moves that are legal."""
+    for op, place, factor in moves:
+        found = loops(procedure)
+        loop, inner = found[place % len(found)], found[(place + 1) % len(found)]
+        args = {"split": (factor,), "reorder": (loop.var,), "fuse": (inner.var,)}.get(op, ())
+        target = inner.var if op == "reorder" else loop.var
+        try:
+            procedure = apply(procedure, Directive(op, target, args))
+        except ScheduleError:
+            continue
+    return procedure
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(MOVES, max_size=8), st.integers(1, 4))
+def test_no_schedule_is_faster_than_the_roofline(moves, threads):
+    m, n, k = 20, 32, 24
+    found = estimate(scheduled(matmul(m, n, k), moves), MACHINE, threads=threads)
+    compulsory = 4 * (m * k + k * n + m * n)
+    floor = MACHINE.floor_s(2 * m * n * k, compulsory, threads=threads)
+    assert found.time_s >= 0.999 * floor
+    assert found.bound in BOUNDS
+    assert all(math.isfinite(value) and value >= 0 for _, value in found.facts())
+    assert 0 < found.vector_efficiency <= 1 + 1e-9
+    assert found.flops >= 0.999 * 2 * m * n * k
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(MOVES, max_size=6))
+def test_an_estimate_is_a_function_of_the_procedure(moves):
+    procedure = scheduled(matmul(8, 16, 8), moves)
+    assert estimate(procedure, MACHINE) == estimate(procedure, MACHINE)
+
+
+# Extents
+
+
+def test_loops_over_loaded_extents_run_as_often_as_the_caller_says():
+    rows, stored = 256, 4096
+    position = Load("pos", (Var("i"),))
+    length = Binary(
+        "sub", Cast("int64", Load("pos", (add(Var("i"), whole(1)),))), Cast("int64", position)
+    )
+    place = add(Cast("int64", position), Var("q"))
+    column = Cast("int64", Load("crd", (place,)))
+    value = mul(Load("vals", (place,)), Load("x", (column,)))
+    nest = For("i", whole(rows), For("q", length, Store("y", (Var("i"),), value, "add")))
+    tensors = (
+        tensor("pos", rows + 1, dtype="int32"),
+        tensor("crd", stored, dtype="int32"),
+        tensor("vals", stored),
+        tensor("x", rows),
+        tensor("y", rows, role="output"),
+    )
+    spmv = Procedure("spmv", (), tensors, nest)
+    short, long = (estimate(spmv, MACHINE, loaded_trips=trips) for trips in (4, 64))
+    assert short.flops == 2 * rows * 4
+    assert long.flops == 2 * rows * 64
+    assert long.core_s > 8 * short.core_s
+
+
+def test_extents_without_a_number_are_refused():
+    nest = For("i", Var("n"), Store("y", (Var("i"),), f32(0.0)))
+    with pytest.raises(EstimateError, match="expected loops of known extents, found i in 'n'"):
+        estimate(Procedure("f", ("n",), (tensor("y", 4, role="output"),), nest), MACHINE)
+    free = Procedure("f", ("n",), (tensor("y", "n", role="output"),), Block(()))
+    with pytest.raises(EstimateError, match="y: expected a shape in numbers"):
+        estimate(free, MACHINE)
+
+
+def test_nothing_takes_no_time():
+    assert estimate(Procedure("f", (), (), Block(())), MACHINE).time_s == 0
+
+
+# Index arithmetic
+
+
+@st.composite
+def indices(draw):
+    """An index over i, j and k, and how often each of them runs."""
+    parts = [mul(Var(name), whole(draw(st.integers(-5, 9)))) for name in ("i", "j", "k")]
+    index = add(*parts, whole(draw(st.integers(0, 9))))
+    if draw(st.booleans()):
+        index = Binary(draw(st.sampled_from(("floordiv", "mod"))), index, whole(7))
+    return index, {name: draw(st.integers(1, 5)) for name in ("i", "j", "k")}
+
+
+def value_of(node, values):
+    match node:
+        case Var(name):
+            return values[name]
+        case Binary(op, left, right):
+            a, b = value_of(left, values), value_of(right, values)
+            ops = {"add": a + b, "mul": a * b}
+            return ops[op] if op in ops else (a // b if op == "floordiv" else a % b)
+    return node.value
+
+
+@given(indices())
+def test_intervals_hold_every_value_and_counts_are_no_less(found):
+    index, trips = found
+    names = list(trips)
+    values = {
+        value_of(index, dict(zip(names, place, strict=True)))
+        for place in product(*(range(trips[name]) for name in names))
+    }
+    low, high = interval(index, trips)
+    assert low <= min(values)
+    assert max(values) <= high
+    assert len(values) <= span(index, trips, 1000).count
+    form = linear(index)
+    if form is not None:
+        assert (low, high) == (min(values), max(values))
+
+
+def test_offsets_are_row_major():
+    form = flat((Var("i"), add(Var("j"), whole(3))), (10, 20))
+    assert (form.constant, form.terms) == (3, (("i", 20), ("j", 1)))
+    assert flat((Load("p", (Var("i"),)),), (4,)) is None
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 40),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from((4, 8)),
+)
+def test_lines_of_a_box_are_close_to_a_count(rows, columns, row_step, column_step, itemsize):
+    shape = (rows * row_step + 3, columns * column_step + 5)
+    cache = Cache(32768, 8, 64)
+    array = Array("x", shape, itemsize, True)
+    spans = (
+        Span(0, (rows - 1) * row_step, rows),
+        Span(0, (columns - 1) * column_step, columns),
+    )
+    counted = {
+        (r * row_step * shape[1] + c * column_step) * itemsize // 64
+        for r in range(rows)
+        for c in range(columns)
+    }
+    found = footprint(array, spans, cache)
+    assert 0.5 * len(counted) <= found.lines <= 2 * len(counted) + 1
+    assert 1 <= found.sets <= min(cache.sets, found.lines)
+
+
+# Tables
+
+
+def test_the_lecture_s_machine_has_the_lecture_s_numbers():
+    assert machine_names() == ("cpu-lecture",)
+    assert MACHINE.peak_flops() == pytest.approx(112e9, rel=0.01)
+    assert MACHINE.peak_flops(8) == MACHINE.peak_flops() / 2
+    assert (MACHINE.l1_bytes, MACHINE.l2_bytes, MACHINE.l3_bytes) == (2**15, 2**20, 2**25)
+    assert MACHINE.floor_s(0, 20e9) == 1
+    assert MACHINE.floor_s(112.07e9, 0, threads=2) == pytest.approx(0.5, rel=1e-3)
+    assert len(machine_sha256("cpu-lecture")) == 64
+
+
+def test_tables_are_refused_with_what_is_wrong(tmp_path):
+    with pytest.raises(OptionError, match=r"machine: expected .*cpu-lecture") as refusal:
+        load_machine("cpu-lectur")
+    assert refusal.value.nearest == "cpu-lecture"
+    text = (CPUS_DIR / "cpu-lecture.yaml").read_text()
+    for change, message in (
+        (("pipe_efficiency: 0.957", "pipe_efficiency: 1.5"), "pipe_efficiency: expected at most 1"),
+        (("cores: 8", "cores: 0"), "cores: expected a finite number > 0"),
+        (("cores: 8", "cors: 2"), "unknown key 'cors'"),
+        ((text[text.index("cores:") : text.index("clock_hz:")], ""), "missing key 'cores'"),
+        (("cores: 8", "cores: many"), "cores: expected int, found 'many'"),
+    ):
+        (tmp_path / "mine.yaml").write_text(text.replace(*change))
+        with pytest.raises(OptionError, match=message):
+            load_machine(str(tmp_path / "mine.yaml"))
+    (tmp_path / "mine.yaml").write_text(text.replace("clock_hz: 3.66e+9", "clock_hz: 1.83e+9"))
+    slow = load_machine(str(tmp_path / "mine.yaml"))
+    assert isinstance(slow, CpuMachine)
+    assert model(square(64), machine=slow).core_s == pytest.approx(2 * model(square(64)).core_s)
+
+
+def test_every_number_of_the_table_moves_some_estimate():
+    """A number that no estimate depends on would be decoration."""
+    programs = [
+        (square(256), "", 1),
+        (square(256), f"{tile(8, 2)}\nparallel('jo')", 4),
+        (square(256), tile(16, 4), 1),
+        (square(1024), tile(16, 1), 1),
+        (square(700), IKJ, 1),
+        (square(4096), IKJ, 1),
+        (square(64), "split('k', 8)", 1),
+        (row_sum(512, 24), "", 1),
+        (transpose(2048), "", 1),
+        (transpose(4096), "tile('i', 'j', 16, 16)", 1),
+        (elementwise(Load("x", (Var("i"),)), 1 << 10), "", 1),
+        (elementwise(Binary("div", Load("x", (Var("i"),)), f32(3.0)), 1 << 12), "", 1),
+        (square(60), "split('k', 7)", 1),
+        (copy(48), "fuse('i', 'j')", 1),
+        (columns(16, 1 << 15), "", 1),
+    ]
+    functions = [Unary(op, Load("x", (Var("i"),))) for op in ("exp", "log", "tanh", "erf")]
+    programs += [(elementwise(value, 1 << 10), "", 1) for value in functions]
+    lowered = [(lower(p, parse_trace(t)).procedure, threads) for p, t, threads in programs]
+    plain = [estimate(p, MACHINE, threads=threads) for p, threads in lowered]
+    changed = {"simd_bytes": 16, "register_bytes": 16, "line_bytes": 32, "auto_vector_bytes": 4}
+    still = []
+    for name in CpuMachine.__slots__:
+        value = getattr(MACHINE, name)
+        if isinstance(value, str) or name == "cores":  # cores bound the threads of a judge
+            continue
+        new = changed.get(name, type(value)(value * (0.5 if name == "pipe_efficiency" else 4)))
+        other = replace(MACHINE, **{name: new})
+        again = [estimate(p, other, threads=threads) for p, threads in lowered]
+        if not np.any([a.time_s != b.time_s for a, b in zip(plain, again, strict=True)]):
+            still.append(name)
+    assert not still, still
