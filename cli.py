@@ -101,7 +101,10 @@ def _winner_refusals(*, as_json: bool) -> Iterator[None]:
 
 def _show_cause(error: Exception) -> None:
     """The traceback of a plug-in's own error, on stderr, for whoever wrote it."""
-    if error.__cause__ is not None:
+    from kernelwright.agents.chat import BackendError
+
+    # A model that does not answer is nobody's bug.
+    if error.__cause__ is not None and not isinstance(error.__cause__, BackendError):
         import traceback
 
         sys.stderr.write("".join(traceback.format_exception(error.__cause__)))

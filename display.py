@@ -132,6 +132,9 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     lines.append(
         f"time: {summary['seconds']:.2f} s (search {search:.2f}, confirmation {confirm:.2f})"
     )
+    if summary["replies"]:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in summary["replies"].items())
+        lines.append(f"replies of the model: {kinds}")
     if summary["tokens"]:
         lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
     if summary["stop"]:

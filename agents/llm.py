@@ -38,7 +38,7 @@ from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Problem, Proposal
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
-from kernelwright.search.trial import Event, event
+from kernelwright.search.trial import Event, Trial, event
 
 # Replies in a row without a proposal before the model is given up.
 MOST_USELESS = 32
@@ -121,7 +121,7 @@ class LlmDriver:
         """Why there is nothing more to propose."""
         return self._stopped
 
-    def tell(self, trials: Sequence[Any]) -> None:
+    def tell(self, trials: Sequence[Trial]) -> None:
         """Remember what became of the proposals."""
         self._memory.tell(trials)
 

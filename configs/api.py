@@ -61,9 +61,9 @@ def run(
     if not 1 <= count <= MAX_WORKERS:
         raise ConfigError("workers", None, "workers", f"1 to {MAX_WORKERS}", str(count))
     built = build(campaign)
-    if built.target.missing:
-        found = "; ".join(built.target.missing)
-        raise campaign.document.error(("target",), "a machine that can judge with it", found)
+    if built.missing:
+        what = ("target",) if built.target.missing else ("agents", "backend")
+        raise campaign.document.error(what, " and ".join(built.missing), "none on this machine")
     folder = Path(out) if out is not None else Path("runs") / campaign.file.name
     if fresh:
         folder = _unused(folder)
@@ -198,7 +198,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
     bought = [len(space.valid)] if isinstance(space, KnobSpace) else []
     if budget.trials is not None:
         bought.append(budget.trials)
-    if budget.seconds is not None and not built.target.missing:
+    if budget.seconds is not None and not built.missing:
         limit = min(bought, default=MAX_PACED)
         bought.append(int(min(limit, budget.seconds * _trials_a_second(built))))
     return {
@@ -218,7 +218,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "budget": asdict(budget),
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
         "finalists": built.plan.confirm.finalists,
-        "missing": list(built.target.missing),
+        "missing": list(built.missing),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelwright.configs.errors import nearest
-from kernelwright.configs.load import Campaign, read_c_file
+from kernelwright.configs.load import Campaign, read_text_file
 from kernelwright.configs.spaces import AnySpace
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
@@ -78,7 +78,9 @@ def _named(campaign: Campaign, problem: Problem, target: Target, space: AnySpace
         if campaign.file.target["name"] != "cpu":
             expected = f"no C file on target {campaign.target.name}, which does not compile C"
             raise document.error(("baseline",), expected, repr(name))
-        text = read_c_file(document, ("baseline",), name, campaign.folder, campaign.files)
+        text = read_text_file(
+            document, ("baseline",), "a C file", name, campaign.folder, campaign.files
+        )
         return Baseline(name, Candidate(Language.SOURCE, text))
     found_key = None
     if isinstance(space, KnobSpace):

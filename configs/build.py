@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kernelwright.configs.baseline import choose_baseline
-from kernelwright.configs.errors import nearest
+from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import parameters
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
@@ -39,6 +39,7 @@ class Built:
     target: Target
     space: AnySpace
     resolved: dict[str, Any]
+    missing: tuple[str, ...]
 
 
 def build(campaign: Campaign) -> Built:
@@ -60,10 +61,11 @@ def build(campaign: Campaign) -> Built:
         found = f"{file.stop.roofline} on a device without a table"
         raise campaign.document.error(("stop", "roofline"), "a known roofline", found)
     confirm = judge.get("confirm", {})
+    make_driver, asked_missing = _driver_factory(campaign, problem, space)
     plan = Plan(
         space=space,
         evaluator=target,
-        make_driver=_driver_factory(campaign, problem, space),
+        make_driver=make_driver,
         baseline=baseline,
         library=target.library,
         budget=Budget(
@@ -78,13 +80,16 @@ def build(campaign: Campaign) -> Built:
         screen_pairs=judge.get("screen", {}).get("pairs", 1),
         state=state,
     )
-    return Built(plan, problem, target, space, resolved_config(campaign, hashes, judge))
+    resolved = resolved_config(campaign, hashes, judge)
+    return Built(plan, problem, target, space, resolved, (*target.missing, *asked_missing))
 
 
 def _driver_factory(
     campaign: Campaign, problem: Problem, space: AnySpace
-) -> Callable[[Journal], Driver]:
-    """What makes the campaign's driver, once it is known that it works and makes one."""
+) -> tuple[Callable[[Journal], Driver], tuple[str, ...]]:
+    """What makes the campaign's driver, once it is known that it works and makes one; and what this
+    machine lacks to ask its model.
+    """
     file, choice, document = campaign.file, campaign.driver, campaign.document
     wanted = parameters(choice.factory) & set(AGENT_PARTS)
     if "backend" in wanted and campaign.backend is None:
@@ -94,13 +99,13 @@ def _driver_factory(
         expected = f"no model for driver {choice.name}, which does not ask one"
         raise document.error(("agents",), expected, "a backend")
     parts: dict[str, Any] = {"problem": problem}
-    if file.agents is not None and campaign.backend is not None:
-        backend = campaign.backend
+    backend = campaign.backend
+    if backend is not None:
         seeded = {"seed": file.seed} if "seed" in parameters(backend.factory) else {}
         parts["backend"] = _made(
             campaign, ("agents", "backend"), lambda: backend.factory(**seeded, **backend.options)
         )
-        parts["prompt"] = file.agents.prompt
+        parts["prompt"] = campaign.prompt
 
     def make(journal: Journal) -> Driver:
         given = {name: part for name, part in parts.items() if name in wanted}
@@ -111,12 +116,18 @@ def _driver_factory(
         )
         return driver
 
-    driver = _made(campaign, ("driver",), lambda: make(MemoryJournal()))
+    try:
+        driver = _made(campaign, ("driver",), lambda: make(MemoryJournal()))
+    except ConfigError as error:
+        if error.path == "driver.prompt":  # the prompt is named elsewhere
+            found, near = error.found, error.nearest
+            raise document.error(("agents", "prompt"), error.expected, found, near) from None
+        raise
     lacking = [name for name in ("ask", "tell", "stopped") if not hasattr(driver, name)]
     if lacking:
         found = f"{choice.name} without {' and '.join(lacking)}"
         raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
-    return make
+    return make, tuple(getattr(parts.get("backend"), "missing", ()))
 
 
 def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kernelwright.agents import BACKENDS
 from kernelwright.configs.load import TABLES, shipped_configs
 from kernelwright.configs.resolve import resolve
+from kernelwright.env.compiler.machine.cpu import load_machine, machine_names
 from kernelwright.env.compiler.machine.device import device_names, load_device
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.landscape.open import open_landscape, shipped_landscapes
@@ -37,7 +38,9 @@ def catalogue(what: str) -> list[dict[str, str]]:
         texts = {name: path.read_text() for name, path in shipped_configs().items()}
         return [{"name": name, "doc": _first_comment(text)} for name, text in texts.items()]
     if what == "devices":
-        return [{"name": name, "doc": load_device(name).title} for name in device_names()]
+        rows = [{"name": name, "doc": load_device(name).title} for name in device_names()]
+        rows += [{"name": name, "doc": load_machine(name).title} for name in machine_names()]
+        return rows
     rows = []
     for name, path in shipped_landscapes().items():
         found = open_landscape(path)

@@ -76,6 +76,7 @@ class Campaign:
     target: Chosen
     driver: Chosen
     backend: Chosen | None
+    prompt: str | None
     space_text: str | None
     folder: Path
     document: Document
@@ -131,8 +132,9 @@ def check_document(document: Document, folder: Path) -> Campaign:
         key: _choose(document, (key,), getattr(file, key), folder, files)
         for key in ("problem", "target", "driver")
     }
-    backend = None
+    backend, prompt = None, None
     if file.agents is not None:
+        prompt = _prompt(document, file.agents.prompt, folder, files)
         path = ("agents", "backend")
         backend = _choose(document, path, file.agents.backend, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
@@ -144,11 +146,20 @@ def check_document(document: Document, folder: Path) -> Campaign:
         chosen["target"],
         chosen["driver"],
         backend,
+        prompt,
         text,
         folder,
         document,
         files,
     )
+
+
+def _prompt(document: Document, name: str, folder: Path, files: dict[str, str]) -> str:
+    """A prompt's name, or the absolute path of a template of one's own."""
+    if not name.endswith(".j2"):
+        return name
+    read_text_file(document, ("agents", "prompt"), "a template", name, folder, files)
+    return str((folder / name).resolve())
 
 
 def _space_text(
@@ -168,13 +179,19 @@ def _space_text(
             raise document.error(("space",), expected, "none")
     if file.space.file is None:
         return None
-    return read_c_file(document, ("space", "file"), file.space.file, folder, files)
+    path = ("space", "file")
+    return read_text_file(document, path, "a C file", file.space.file, folder, files)
 
 
-def read_c_file(
-    document: Document, path: tuple[str, ...], name: str, folder: Path, files: dict[str, str]
+def read_text_file(
+    document: Document,
+    path: tuple[str, ...],
+    what: str,
+    name: str,
+    folder: Path,
+    files: dict[str, str],
 ) -> str:
-    """The text of a C file that a campaign names; its content becomes part of the campaign.
+    """The text of a file that a campaign names; its content becomes part of the campaign.
 
     Raises:
         ConfigError: if it cannot be read.
@@ -184,7 +201,7 @@ def read_c_file(
         content = place.read_bytes()
         text = content.decode()
     except (OSError, ValueError) as error:
-        raise document.error(path, "a C file", f"{name!r:.200} ({error})") from None
+        raise document.error(path, what, f"{name!r:.200} ({error})") from None
     files[str(place)] = hashlib.sha256(content).hexdigest()
     return text
 
@@ -390,7 +407,7 @@ def resolved_config(
     if file.baseline.endswith(".c"):
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:
-        out["agents"] = {"backend": campaign.backend.plain, "prompt": file.agents.prompt}
+        out["agents"] = {"backend": campaign.backend.plain, "prompt": campaign.prompt}
     out["judge"] = dict(judge)
     out["hashes"] = dict(sorted(hashes.items()))
     order = typing.get_type_hints(CampaignFile)

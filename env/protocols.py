@@ -26,6 +26,11 @@ class Space(Protocol):
     """The candidates of one language; ``default`` is the plain one, where there is one."""
 
     @property
+    def can_sample(self) -> bool:
+        """Whether it has candidates to draw; a space of source text has not."""
+        ...
+
+    @property
     def default(self) -> Candidate | None:
         """The candidate that a search starts from."""
         ...

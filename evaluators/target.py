@@ -10,13 +10,25 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.machine.device import Device
 from kernelwright.env.protocols import Evaluator, Oracle, Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import Candidate, Problem, Scalar, Workload
 
 
-def roofline_ns(device: Device | None, problem: Problem, workload: Workload) -> float:
+class Roofline(Protocol):
+    """A machine's table, as far as it bounds a time."""
+
+    @property
+    def name(self) -> str:
+        """The machine's name."""
+        ...
+
+    def floor_s(self, flops: float, moved_bytes: float) -> float:
+        """The least time in s for so many operations and bytes."""
+        ...
+
+
+def roofline_ns(device: Roofline | None, problem: Problem, workload: Workload) -> float:
     """The least time in ns that a device's roofline allows a workload; 0 if it is not known."""
     if device is None:
         return 0.0
@@ -27,7 +39,7 @@ class Target(Evaluator, Oracle, Protocol):
     """A judge together with its machine."""
 
     @property
-    def device(self) -> Device | None:
+    def device(self) -> Roofline | None:
         """The device whose roofline holds here; None if it has no table."""
         ...
 

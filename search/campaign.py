@@ -33,10 +33,8 @@ from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.plan import Plan
 from kernelwright.search.store import Sitting, Store
-from kernelwright.search.trial import Event, Trial, event
+from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 
-# What a driver's journal calls a paid question to a model.
-MODEL_CALL = "model_call"
 # Asks in a row without anything new before the campaign gives a driver up.
 BARREN_ASKS = 64
 
@@ -217,7 +215,7 @@ class Campaign:
             if violations:
                 reasons = [v.reason for v in violations]
                 text = str(proposal.candidate)
-                events.append(event("refused", ask, slot, key=key, candidate=text, reasons=reasons))
+                events.append(event("invalid", ask, slot, key=key, candidate=text, reasons=reasons))
                 continue
             seen[key] = self._count + len(fresh)
             fresh.append(proposal)

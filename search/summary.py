@@ -11,7 +11,7 @@ from kernelwright.env.compiler.schedule.trace import print_trace
 from kernelwright.env.types import Candidate, Directive, Evidence, Language, Role, Scalar, Stage
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.store import Store
-from kernelwright.search.trial import Trial
+from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
@@ -88,12 +88,21 @@ def summarise(store: Store) -> dict[str, Any]:
         "by_status": dict(sorted(counts.items())),
         "baseline": json.loads(meta["baseline"]) if "baseline" in meta else None,
         "seconds": spent.search_s + spent.confirm_s,
-        "tokens": sum(t.tokens for t in trials) + sum(e.tokens for e in events),
-        "usd": sum(t.usd for t in trials) + sum(e.usd for e in events),
+        # What a call cost stands in its event; a trial's share of it says who paid.
+        "tokens": sum(e.tokens for e in events) or sum(t.tokens for t in trials),
+        "usd": sum(e.usd for e in events) or sum(t.usd for t in trials),
         "seconds_search": spent.search_s,
         "seconds_confirm": spent.confirm_s,
         "finished": bool(last and last.kind == "finished"),
         "stop": stops[-1].data if stops else None,
-        "refused": sum(e.kind == "refused" for e in events),
+        "refused": sum(e.kind == "invalid" for e in events),
         "duplicates": sum(e.kind == "duplicate" for e in events),
+        "replies": _replies(events),
     }
+
+
+def _replies(events: list[Event]) -> dict[str, int]:
+    """What became of a model's answers, by the kind of the event that stands beside each call."""
+    calls = {(e.ask, e.slot) for e in events if e.kind == MODEL_CALL}
+    beside = (e.kind for e in events if e.kind != MODEL_CALL and (e.ask, e.slot) in calls)
+    return dict(sorted(Counter(beside).items()))

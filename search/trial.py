@@ -11,6 +11,9 @@ from typing import Any
 
 from kernelwright.env.types import Candidate, Stage, Status, Verdict
 
+# The kind of the event of a paid question to a model.
+MODEL_CALL = "model_call"
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:

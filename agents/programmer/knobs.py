@@ -12,12 +12,12 @@ import numpy as np
 
 from kernelwright.agents.dialects.fences import blocks
 from kernelwright.agents.programmer.reading import Sheet
-from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.spaces.expressions import Constraint, ExpressionError
 
 Levels = tuple[int, ...]
 Choices = dict[str, list[object]]
-_KNOB = re.compile(r"^- `(\w+)`: one of (.+?)(?: \((?!.*\]).*\))?$", re.M)
-_RULE = re.compile(r"^- ([^`].*)$", re.M)
+_KNOB = re.compile(r"^- `(\w+)`: one of (.+)$", re.MULTILINE)
+_RULE = re.compile(r"^- ([^`].*)$", re.MULTILINE)
 # How much a failure next door counts against a step, in log2 of speed.
 DREAD = 1.0
 TRIES = 32
@@ -35,7 +35,7 @@ def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
         mended = _mend(sheet, choices, parent, rng)
         if mended is not None:
             return _text(mended, choices)
-    if parent is None or rng.random() >= skill:
+    if not parent or rng.random() >= skill:
         return _text(_anything(choices, rng), choices)
     far = _far(sheet, choices, rng)
     if far is not None and not repeated:
@@ -46,6 +46,8 @@ def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
 def sabotage(sheet: Sheet, text: str, rng: random.Random) -> tuple[str, str]:
     """The object with a value that its knob does not have."""
     values = json.loads(text)
+    if not values:
+        return text, "illegal"
     name = rng.choice(sorted(values))
     known = read_choices(sheet)[name]
     numbers = [v for v in known if isinstance(v, int | float) and not isinstance(v, bool)]
@@ -55,7 +57,23 @@ def sabotage(sheet: Sheet, text: str, rng: random.Random) -> tuple[str, str]:
 
 def read_choices(sheet: Sheet) -> Choices:
     """The knobs and their values, as the prompt lists them."""
-    return {name: json.loads(f"[{values}]") for name, values in _KNOB.findall(sheet.rules)}
+    found = {name: _read_values(text) for name, text in _KNOB.findall(sheet.rules)}
+    return {name: values for name, values in found.items() if values}
+
+
+def _read_values(text: str) -> list[object]:
+    """The JSON values at the start of a line, separated by commas; documentation may follow."""
+    out: list[object] = []
+    at = 0
+    while True:
+        try:
+            value, at = json.JSONDecoder().raw_decode(text, at)
+        except ValueError:
+            return out
+        out.append(value)
+        if text[at : at + 2] != ", ":
+            return out
+        at += 2
 
 
 def _step(
@@ -114,7 +132,11 @@ def read_rules(sheet: Sheet) -> list[Constraint]:
     for rule in _RULE.findall(sheet.rules):
         text, *given = rule.split("; ")
         where = tuple((name, value) for name, _, value in (g.partition(" = ") for g in given))
-        out.append(Constraint("rule", text, "", where))
+        try:
+            rule_read = Constraint("rule", text, "", where)
+        except ExpressionError:
+            continue  # prose, for people
+        out.append(rule_read)
     return out
 
 

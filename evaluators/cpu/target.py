@@ -139,8 +139,9 @@ class Cpu:
         self._machine = _machine()
         try:
             found = find_toolchain(toolchain)
-        except BuildError as error:
-            self.missing = (str(error),)
+        except BuildError:
+            wanted = toolchain or "gcc, clang or the Python package ziglang"
+            self.missing = (f"a C compiler ({wanted})",)
             return
         found.translate(flags)
         openmp = ("-fopenmp",) if threads > 1 and "-fopenmp" not in flags else ()

@@ -1,5 +1,5 @@
-"""Drivers over knob spaces, one small file each. A driver has ask and tell, and is a pure function
-of seed, batch and told trials.
+"""Drivers over spaces, one small file each. A driver has ask and tell, and is a pure function of
+seed, batch and told trials.
 """
 
 from __future__ import annotations

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kernelwright.agents.chat import Malformed
+from kernelwright.agents.backends.mock import Mock
+from kernelwright.agents.chat import ChatRequest, Malformed
 from kernelwright.agents.dialects import DIALECTS, dialect_for
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.dialects.schedule import directive_help
 from kernelwright.agents.dialects.source import prototype
+from kernelwright.agents.programmer.knobs import obeys, read_choices, read_rules
+from kernelwright.agents.programmer.reading import read_prompt
+from kernelwright.agents.sheet import problem_sheet
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.options import OptionError
 from kernelwright.env.types import Candidate, Directive, Language
+from kernelwright.prompts.render import render
 
 KNOBS = {"bm": 64, "bn": 64, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
 
@@ -175,3 +183,71 @@ def test_a_language_that_no_model_writes_is_refused(worlds):
     with pytest.raises(OptionError, match="a space in one of the languages knobs"):
         dialect_for(Libraries(), worlds["knobs"].problem)
     assert set(DIALECTS) == {Language.KNOBS, Language.SCHEDULE, Language.SOURCE}
+
+
+SPICES = [
+    *("```", "```json", "```python", "```c", "{", "}", "split('i', 8)", '"bm": 1', "</think>"),
+    *("// region normalise", "// endregion normalise", "void softmax("),
+]
+SPICED = st.lists(
+    st.one_of(st.sampled_from(SPICES), st.text(max_size=12)),
+    max_size=12,
+).map("\n".join)
+
+
+@pytest.mark.parametrize("name", ["knobs", "schedule", "source", "regions"])
+@given(reply=SPICED)
+@settings(deadline=None)
+def test_no_reply_breaks_a_parser(worlds, name, reply):
+    spoken = dialect(worlds, name)
+    for text in (reply, fenced(reply, spoken.fence)):
+        found = spoken.parse(text)
+        if isinstance(found, Candidate):
+            worlds[name].space.check(found)
+        else:
+            assert found.reason
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), SPICED), min_size=1, max_size=4))
+def test_no_prompt_breaks_the_simulated_model(messages):
+    for seed in range(8):
+        request = ChatRequest("mock", tuple(messages), 100, 0.0, seed)
+        assert Mock(seed=seed, faults=0.5).complete(request).model == "mock"
+
+
+def test_values_are_read_whatever_their_documentation_says():
+    rules = (
+        "- `tile`: one of 4, 8 (a block [rows], see (1))\n- `pack`: one of true, false\n"
+        '- `how`: one of "a, b", "c (d)"\n'
+    )
+    sheet = replace(read_prompt((("user", "x"),)), rules=rules)
+    wanted = {"tile": [4, 8], "pack": [True, False], "how": ["a, b", "c (d)"]}
+    assert read_choices(sheet) == wanted
+
+
+def test_rules_are_read_with_the_names_they_define(worlds):
+    space = worlds["knobs"].space
+    text = render("refine", **prompt_values(worlds["knobs"]))[1][1]
+    rules = read_rules(read_prompt((("user", text),)))
+    assert len(rules) == len(space.constraints)
+    for index in range(0, space.combinations, 37):
+        assert obeys(rules, space.candidate(index).knobs) is space.contains_index(index)
+
+
+def prompt_values(world):
+    spoken = dialect_for(world.space, world.problem)
+    return {
+        "problem": problem_sheet(world.problem),
+        "dialect": {"name": spoken.name, "facts": spoken.facts()},
+        **dict.fromkeys(("tried", "pending", "failures"), ()),
+        "parent": None,
+        "count": 0,
+        "slot": 1,
+        "batch": 1,
+        "hint": "x",
+    }
+
+
+def test_knobs_that_are_macros_come_with_the_text_that_uses_them(worlds):
+    world = replace(worlds["knobs"], problem=replace(worlds["knobs"].problem, template="int TM;"))
+    assert "```c\nint TM;\n```" in render("refine", **prompt_values(world))[1][1]

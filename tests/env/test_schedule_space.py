@@ -299,7 +299,8 @@ def test_independent_rows_of_a_sum_are_drawn():
 
 
 @pytest.mark.parametrize("name", PROCEDURES)
-def test_decisions_are_read_back_from_samples(name):
+def test_decisions_are_read_back_from_samples(name, monkeypatch):
+    monkeypatch.setattr(space_module, "EXTENDED", 0.0)
     space = space_of(name, threads=2)
     nests = find_nests(space.procedure)
     for candidate in drawn(space, 5, 8):
@@ -307,6 +308,14 @@ def test_decisions_are_read_back_from_samples(name):
         assert None not in parts.plans
         assert parts.homeless == ()
         assert parts.trace(nests) == candidate.payload
+
+
+def test_samples_reach_beyond_the_decisions():
+    """In order, without a choice of lanes or blocks: nearly nothing can be decided."""
+    space, rng = ScheduleSpace(prefix()), np.random.default_rng(0)
+    found = {space.sample(rng) for _ in range(200)}
+    assert len(found) > 20
+    assert any(d.op == "split" for c in found for d in c.payload)
 
 
 def test_directives_without_decisions_stay_as_they_are():

@@ -159,7 +159,7 @@ def test_duplicates_are_events_and_cost_nothing():
 def test_invalid_proposals_are_refused_with_the_reason():
     script = Script([[c(99), c(1)]])
     _, store = run(plan(lambda: script))
-    (refused,) = [e for e in store.events() if e.kind == "refused"]
+    (refused,) = [e for e in store.events() if e.kind == "invalid"]
     assert "a=99: expected one of" in refused.data["reasons"][0]
     assert len(store.trials()) == 1
 

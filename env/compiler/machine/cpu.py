@@ -1,5 +1,6 @@
 """The analytic CPU model: the time of a scheduled procedure, with its breakdown.
 
+    peel         what the compiler writes out by itself
     nest         trip counts and accesses of the LoopIR
     straight     the stores of a body, unrolled and in lanes
     counting     what one iteration does
@@ -8,8 +9,9 @@
 
 A phase (a statement of the procedure's body) takes the longest of its core time and its transfers,
 as in a roofline with a roof for each level (Williams, Waterman and Patterson, CACM 2009); phases
-add up. The compiler is taken to do what the schedule says, and to vectorise a plain innermost loop
-over neighbouring elements; it does not exchange loops and does not reorder sums.
+add up. The compiler is taken to do what the schedule says, to write short innermost loops out, and
+to vectorise a plain innermost loop over neighbouring elements; it does not exchange loops (gcc does
+so for a plain matrix multiplication, which is then faster than here) and does not reorder sums.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.machine.footprint import Cache, traffic
 from kernelwright.env.compiler.machine.nest import read_nest
+from kernelwright.env.compiler.machine.peel import Peeling
 from kernelwright.env.compiler.machine.table import load_table, table_names, table_sha256
 from kernelwright.env.compiler.machine.throughput import UNITS, CoreCost, core_cost
 
@@ -66,6 +69,7 @@ class CpuMachine:
     store_forward_cycles: float
     loop_entry_cycles: float
     peeled_trips: int
+    peeled_copies: int
     auto_vector_bytes: int
     fork_s: float
 
@@ -167,7 +171,8 @@ def estimate(
     Raises:
         EstimateError: if an extent is not a number.
     """
-    nest = read_nest(procedure, loaded_trips)
+    peeling = Peeling(machine.peeled_trips, machine.peeled_copies)
+    nest = read_nest(peeling.apply(procedure), loaded_trips)
     costs = [core_cost(phase, nest, machine, threads) for phase in nest.phases]
     crossing = [traffic(nest, cache) for cache in machine.caches]
     parts = [

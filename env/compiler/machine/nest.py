@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import CompilerError
@@ -112,7 +113,7 @@ def read_nest(procedure: Procedure, loaded_trips: float) -> Nest:
     accesses = tuple(
         access
         for number, phase in enumerate(phases)
-        for access in _accesses(phase, (), 1.0, number, arrays, trips)
+        for access in _accesses(phase, (), Guards(), number, arrays, trips)
     )
     kinds = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
     written_out = frozenset(loop.var for loop in loops(procedure) if loop.kind in kinds)
@@ -131,11 +132,13 @@ def _phases(body: Stmt) -> tuple[Stmt, ...]:
 def _accesses(
     node: Stmt,
     around: tuple[str, ...],
-    share: float,
+    guards: Guards,
     phase: int,
     arrays: dict[str, Array],
     trips: dict[str, float],
 ) -> Iterator[Access]:
+    share = guards.share
+
     def reads(*expressions: Expr) -> Iterator[Access]:
         for expression in expressions:
             for part in walk(expression):
@@ -151,27 +154,58 @@ def _accesses(
             yield Access(arrays[tensor], indices, around, phase, share, True)
         case For(var, extent, body, _):
             yield from reads(extent)
-            yield from _accesses(body, (*around, var), share, phase, arrays, trips)
+            yield from _accesses(body, (*around, var), guards, phase, arrays, trips)
         case If(condition, then):
             yield from reads(condition)
-            passed = share * passing(condition, trips)
+            passed = guards.inside(condition, trips)
             yield from _accesses(then, around, passed, phase, arrays, trips)
         case Block(items):
             for item in items:
-                yield from _accesses(item, around, share, phase, arrays, trips)
+                yield from _accesses(item, around, guards, phase, arrays, trips)
         case Allocate(_, body):
-            yield from _accesses(body, around, share, phase, arrays, trips)
+            yield from _accesses(body, around, guards, phase, arrays, trips)
         case _:
             assert_never(node)
 
 
-def passing(condition: Expr, trips: dict[str, float]) -> float:
-    """The share of iterations for which a condition holds: of a split's tail, what is below the
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The conditions around a statement: the variables of each, and the share of iterations that
+    it lets through.
+    """
+
+    parts: tuple[tuple[frozenset[str], float], ...] = ()
+
+    def inside(self, condition: Expr, trips: dict[str, float]) -> Guards:
+        """These and one more."""
+        match condition:
+            case Binary("and", left, right):
+                return self.inside(left, trips).inside(right, trips)
+        names = frozenset(part.name for part in walk(condition) if isinstance(part, Var))
+        return Guards((*self.parts, (names, _passing(condition, trips))))
+
+    @property
+    def share(self) -> float:
+        """The share of iterations that passes all: guards over the same loops (the tails of a
+        split that was split again) hold one another, others are independent.
+        """
+        groups: list[tuple[frozenset[str], float]] = []
+        for names, share in self.parts:
+            apart = []
+            for others, least in groups:
+                if names & others:
+                    names, share = names | others, min(share, least)
+                else:
+                    apart.append((others, least))
+            groups = [*apart, (names, share)]
+        return prod(share for _, share in groups)
+
+
+def _passing(condition: Expr, trips: dict[str, float]) -> float:
+    """The share of iterations for which one condition holds: of a split's tail, what is below the
     limit; of other conditions all.
     """
     match condition:
-        case Binary("and", left, right):
-            return passing(left, trips) * passing(right, trips)
         case Binary("lt", left, Const(limit, _)):
             bounds = interval(left, trips)
             if bounds is not None and bounds[0] >= 0:

@@ -8,7 +8,7 @@ code generator has a vector form, else its lanes one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import assert_never
 
@@ -16,7 +16,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
     Block,
-    Const,
     Expr,
     For,
     If,
@@ -29,7 +28,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.machine.affine import flat
-from kernelwright.env.compiler.machine.nest import Nest, depends_on, passing
+from kernelwright.env.compiler.machine.nest import Guards, Nest, depends_on
 
 VECTOR_OPS = ("add", "sub", "mul", "div")
 Copies = tuple[tuple[str, int], ...]
@@ -56,56 +55,90 @@ class Place:
     pinned: bool
 
 
-@dataclass(slots=True)
-class Straight:
-    """A body without its inner loops: stores, guards, and the loops inside with how many copies of
-    each there are.
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A loop inside a body: how many of it run in one iteration, and the lanes and guards around
+    it.
     """
 
+    loop: For
+    runs: float
+    lanes: Lanes | None
+    guards: Guards
+
+
+@dataclass(slots=True)
+class Straight:
+    """A body's stores, how many guards it tests, and the loops inside."""
+
     places: list[Place] = field(default_factory=list)
-    guards: float = 0.0
-    inner: list[tuple[For, float, Lanes | None]] = field(default_factory=list)
+    tests: float = 0.0
+    inner: list[Inner] = field(default_factory=list)
 
 
-def straighten(body: Stmt, around: str | None, nest: Nest, lanes: Lanes | None) -> Straight:
-    """The straight-line part of a body; ``lanes`` is a vectorized loop around it."""
-    out = Straight()
-    start = frozenset(name for name in (around, lanes.var if lanes else None) if name)
-    _collect(body, Place(_NOTHING, (), lanes, 1.0, False), start, nest, out)
-    return out
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What lies between a statement and the loop whose body it belongs to."""
+
+    copies: Copies
+    lanes: Lanes | None
+    guards: Guards
+    moving: frozenset[str]
+    pinned: bool = False
+
+    @property
+    def count(self) -> float:
+        """How many copies there are."""
+        return float(prod(n for _, n in self.copies))
 
 
-_NOTHING = Store("", (), Const(0, "int64"))
+def straighten(
+    body: Stmt, around: str | None, nest: Nest, lanes: Lanes | None, guards: Guards
+) -> Straight:
+    """The straight-line part of a body, with the vectorized loop and the guards around it."""
+    moving = frozenset(name for name in (around, lanes.var if lanes else None) if name)
+    walk = _Straightening(nest, guards.share)
+    walk.visit(body, _Around((), lanes, guards, moving))
+    return walk.out
 
 
-def _collect(node: Stmt, at: Place, moving: frozenset[str], nest: Nest, out: Straight) -> None:
-    match node:
-        case Store():
-            out.places.append(Place(node, at.copies, at.lanes, at.share, at.pinned))
-        case For(var, _, body, LoopKind.UNROLLED):
-            copies = (*at.copies, (var, round(nest.trips[var])))
-            inside = Place(_NOTHING, copies, at.lanes, at.share, at.pinned)
-            _collect(body, inside, moving | {var}, nest, out)
-        case For(var, _, body, LoopKind.VECTORIZED) if at.lanes is None and not _vectors(body):
-            lanes = Lanes(var, round(nest.trips[var]))
-            inside = Place(_NOTHING, at.copies, lanes, at.share, at.pinned)
-            _collect(body, inside, moving | {var}, nest, out)
-        case For():
-            count = at.share * float(prod(n for _, n in at.copies))
-            out.inner.append((node, count, at.lanes))
-        case If(condition, then):
-            copies_here = float(prod(n for _, n in at.copies))
-            out.guards += at.share * copies_here
-            share = at.share * passing(condition, nest.trips)
-            pinned = at.pinned or depends_on(condition, moving)
-            _collect(then, Place(_NOTHING, at.copies, at.lanes, share, pinned), moving, nest, out)
-        case Block(items):
-            for item in items:
-                _collect(item, at, moving, nest, out)
-        case Allocate(_, body):
-            _collect(body, at, moving, nest, out)
-        case _:
-            assert_never(node)
+class _Straightening:
+    """Visits a body; shares are of the iterations that get to it."""
+
+    def __init__(self, nest: Nest, entered: float) -> None:
+        self._nest, self._entered = nest, entered
+        self.out = Straight()
+
+    def _share(self, at: _Around) -> float:
+        return at.guards.share / self._entered if self._entered else 0.0
+
+    def visit(self, node: Stmt, at: _Around) -> None:
+        trips = self._nest.trips
+        match node:
+            case Store():
+                place = Place(node, at.copies, at.lanes, self._share(at), at.pinned)
+                self.out.places.append(place)
+            case For(var, _, body, LoopKind.UNROLLED):
+                copies = (*at.copies, (var, round(trips[var])))
+                self.visit(body, replace(at, copies=copies, moving=at.moving | {var}))
+            case For(var, _, body, LoopKind.VECTORIZED) if at.lanes is None and not _vectors(body):
+                lanes = Lanes(var, round(trips[var]))
+                self.visit(body, replace(at, lanes=lanes, moving=at.moving | {var}))
+            case For():
+                runs = self._share(at) * at.count
+                self.out.inner.append(Inner(node, runs, at.lanes, at.guards))
+            case If(condition, then):
+                self.out.tests += self._share(at) * at.count
+                pinned = at.pinned or depends_on(condition, at.moving)
+                guards = at.guards.inside(condition, trips)
+                self.visit(then, replace(at, guards=guards, pinned=pinned))
+            case Block(items):
+                for item in items:
+                    self.visit(item, at)
+            case Allocate(_, body):
+                self.visit(body, at)
+            case _:
+                assert_never(node)
 
 
 def _vectors(body: Stmt) -> bool:

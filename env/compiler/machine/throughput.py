@@ -13,11 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kernelwright.env.compiler.ir.nodes import For, LoopKind, Stmt, Store
+from kernelwright.env.compiler.ir.nodes import LoopKind, Stmt, Store
 from kernelwright.env.compiler.machine.affine import flat
 from kernelwright.env.compiler.machine.counting import Counter, Counts, Widths
-from kernelwright.env.compiler.machine.nest import Nest
-from kernelwright.env.compiler.machine.straight import Lanes, Straight, straighten, vector_lanes
+from kernelwright.env.compiler.machine.nest import Guards, Nest
+from kernelwright.env.compiler.machine.straight import (
+    Inner,
+    Lanes,
+    Straight,
+    straighten,
+    vector_lanes,
+)
 
 if TYPE_CHECKING:
     from kernelwright.env.compiler.machine.cpu import CpuMachine
@@ -51,8 +57,19 @@ class CoreCost:
 def core_cost(phase: Stmt, nest: Nest, machine: CpuMachine, threads: int) -> CoreCost:
     """The cycles of one phase on ``threads`` cores."""
     walk = _Walk(nest, machine, threads)
-    walk.body(phase, None, (), None, 1.0, 1.0, 1.0)
+    walk.body(phase, None, (), _NOTHING_AROUND, 1.0, 1.0, 1.0)
     return walk.cost
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """The vectorized loop and the guards around a loop."""
+
+    lanes: Lanes | None
+    guards: Guards
+
+
+_NOTHING_AROUND = _Within(None, Guards())
 
 
 class _Walk:
@@ -68,7 +85,7 @@ class _Walk:
         body: Stmt,
         around: str | None,
         outer: tuple[str, ...],
-        lanes: Lanes | None,
+        within: _Within,
         trips: float,
         entries: float,
         speed: float,
@@ -76,33 +93,29 @@ class _Walk:
         """A body that runs ``trips`` times in each of ``entries`` runs of the loop ``around`` it;
         ``speed`` is by how much threads shorten it.
         """
-        straight = straighten(body, around, self._nest, lanes)
-        strip = self._strip(straight, around, trips, lanes)
+        straight = straighten(body, around, self._nest, within.lanes, within.guards)
+        strip = self._strip(straight, around, trips, within.lanes)
         if strip is not None:
             trips /= strip.count
         counter = Counter(self._nest, self._widths, around, outer)
         counts = counter.count(straight.places, strip)
         peeled = not straight.inner and trips <= self._machine.peeled_trips
         looped = around is not None and not peeled
-        self._price(counts, straight.guards, trips, entries, speed, looped=looped)
-        for loop, copies, within in straight.inner:
-            further = outer if around is None else (around, *outer)
-            self._loop(loop, copies * trips * entries, further, within, speed)
+        self._price(counts, straight.tests, trips, entries, speed, looped=looped)
+        further = outer if around is None else (around, *outer)
+        # A strip is of a loop without loops inside, so these are still the loop's own trips.
+        for inner in straight.inner:
+            self._loop(inner, inner.runs * trips * entries, further, speed)
 
-    def _loop(
-        self,
-        loop: For,
-        entries: float,
-        outer: tuple[str, ...],
-        lanes: Lanes | None,
-        speed: float,
-    ) -> None:
+    def _loop(self, inner: Inner, entries: float, outer: tuple[str, ...], speed: float) -> None:
+        loop = inner.loop
         trips = self._nest.trips[loop.var]
         if loop.kind is LoopKind.PARALLEL and speed == 1.0 and self._threads > 1 and trips > 0:
             speed = trips / -(-trips // self._threads)
             self.cost.threads = max(self.cost.threads, speed)
             self.cost.fork_cycles += entries * self._machine.fork_s * self._machine.clock_hz
-        self.body(loop.body, loop.var, outer, lanes, trips, entries, speed)
+        within = _Within(inner.lanes, inner.guards)
+        self.body(loop.body, loop.var, outer, within, trips, entries, speed)
 
     def _strip(
         self, straight: Straight, around: str | None, trips: float, lanes: Lanes | None
@@ -111,7 +124,7 @@ class _Walk:
         places = straight.places
         if around is None or lanes is not None or straight.inner or not places:
             return None
-        if any(place.lanes is not None or place.pinned or place.copies for place in places):
+        if any(place.lanes is not None or place.pinned for place in places):
             return None
         size = max(self._nest.arrays[place.store.tensor].itemsize for place in places)
         strip = Lanes(around, self._machine.auto_vector_bytes // size)
@@ -124,7 +137,7 @@ class _Walk:
     def _scans(self, store: Store, var: str) -> bool:
         """Whether a store's elements come from earlier stores of the loop ``var``."""
         counts = Counter(self._nest, self._widths, var, ())
-        straight = straighten(store, var, self._nest, None)
+        straight = straighten(store, var, self._nest, None, Guards())
         return counts.count(straight.places).update_chain > 0 or (
             flat(store.indices, self._nest.arrays[store.tensor].shape) is None
         )
@@ -132,7 +145,7 @@ class _Walk:
     def _price(
         self,
         counts: Counts,
-        guards: float,
+        tests: float,
         trips: float,
         entries: float,
         speed: float,
@@ -141,7 +154,7 @@ class _Walk:
     ) -> None:
         machine, cost = self._machine, self.cost
         spilled = self._spill(counts)
-        uops = counts.uops + counts.integer_ops + 2 * guards + (2.0 if looped else 0.0)
+        uops = counts.uops + counts.integer_ops + 2 * tests + (2.0 if looped else 0.0)
         unused_loads = max(0.0, counts.load_slots - counts.pipe_slots)
         latency = machine.fma_latency if counts.latency_kind == "fma" else machine.add_latency
         chain = counts.update_chain * latency + counts.memory_chain * machine.store_forward_cycles

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import assert_never
 
 import islpy as isl
@@ -70,7 +71,7 @@ class Instance:
         return f"{self.name}[{', '.join(map(isl_name, self.variables))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """All instances of a procedure, and its extents (isl's parameters)."""
 
@@ -82,6 +83,7 @@ class Model:
         """The parameter list that opens every isl text."""
         return f"[{', '.join(map(isl_name, self.extents))}] -> " if self.extents else ""
 
+    @cached_property
     def domain(self) -> isl.UnionSet:
         """The iteration domain of every instance."""
         parts = []
@@ -114,7 +116,7 @@ class Model:
             # Free names in the range of an isl map are unconstrained, which is what "any" means.
             parts.append(f"{instance.tuple_text} -> t_{tensor}[{', '.join([*own, *free])}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
-        return isl.UnionMap(text).intersect_domain(self.domain())
+        return isl.UnionMap(text).intersect_domain(self.domain)
 
     def order(self, positions: Mapping[str, Position] | None = None) -> isl.UnionMap:
         """Instance → time; ``positions`` replaces the program's own by instance name."""
@@ -127,7 +129,7 @@ class Model:
             padded = ", ".join([*place, *["0"] * (length - len(place))])
             parts.append(f"{instance.tuple_text} -> [{padded}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
-        return isl.UnionMap(text).intersect_domain(self.domain())
+        return isl.UnionMap(text).intersect_domain(self.domain)
 
 
 def _less(var: str, extent: Expr) -> str | None:

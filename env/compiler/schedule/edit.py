@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Block,
     Const,
     Expr,
     For,
@@ -24,7 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
-from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
 
 
 def find_loop(op: str, procedure: Procedure, name: str) -> For:
@@ -101,6 +103,25 @@ def replace_variables(body: Stmt, values: dict[str, Expr]) -> Stmt:
     return map_statements(body, lambda e: simplify(substitute(e, values)))
 
 
+def parts(procedure: Procedure) -> tuple[Procedure, ...]:
+    """The procedure's outermost statements, each as a procedure of its own.
+
+    What a loop carries, and whether an order within it is legal, is a matter of the outermost
+    statement around it alone: the others run before or after all of it, whatever happens inside.
+    """
+    found: list[Stmt] = []
+    waiting = [procedure.body]
+    while waiting:
+        match waiting.pop(0):
+            case Block(items):
+                waiting = [*items, *waiting]
+            case Allocate(_, body):
+                waiting = [body, *waiting]
+            case part:
+                found.append(part)
+    return tuple(replace(procedure, body=part) for part in found)
+
+
 def finish(op: str, procedure: Procedure) -> Procedure:
     """What every directive ends with: a simplified, verified procedure with legal loop kinds.
 
@@ -116,12 +137,24 @@ def check_kinds(op: str, procedure: Procedure) -> Procedure:
     Raises:
         ScheduleError: if one does, with two of its iterations.
     """
-    free = [s for s in loops(procedure) if s.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)]
-    if free:
-        dependences = Dependences(procedure)
-        for loop in free:
-            conflict = dependences.carried_by(loop.var)
-            if conflict is not None:
-                reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
-                raise ScheduleError(op, reason, str(conflict))
+    for part in parts(procedure):
+        for loop in loops(part):
+            if loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
+                conflict = carried(part, loop.var)
+                if conflict is not None:
+                    reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
+                    raise ScheduleError(op, reason, str(conflict))
     return procedure
+
+
+# A directive leaves most parts as they were, and a search comes by the same ones again.
+@lru_cache(maxsize=1024)
+def carried(part: Procedure, loop: str) -> Conflict | None:
+    """Two iterations of a loop that must stay in order, None if there are none."""
+    return dependences_of(part).carried_by(loop)
+
+
+@lru_cache(maxsize=64)
+def dependences_of(part: Procedure) -> Dependences:
+    """The dependences of a procedure."""
+    return Dependences(part)

@@ -4,10 +4,19 @@ reorder.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Expr, For, If, Procedure, Stmt, Var, loops, walk
-from kernelwright.env.compiler.poly.dependence import Dependences
-from kernelwright.env.compiler.schedule.edit import find_loop, finish, no_loads, replace_loop
+from kernelwright.env.compiler.poly.dependence import Conflict
+from kernelwright.env.compiler.schedule.edit import (
+    dependences_of,
+    find_loop,
+    finish,
+    no_loads,
+    parts,
+    replace_loop,
+)
 from kernelwright.env.compiler.schedule.split import split
 
 
@@ -92,20 +101,28 @@ def _nest(procedure: Procedure, wanted: tuple[str, ...]) -> tuple[list[For], lis
 
 
 def _keep_dependences(procedure: Procedure, before: list[str], after: list[str]) -> None:
-    dependences = Dependences(procedure)
-    moved = dict(zip(before, after, strict=True))
-    positions = {
-        i.name: tuple(
-            moved.get(part, part) if isinstance(part, str) else part for part in i.position
-        )
-        for i in dependences.model.instances
-    }
-    conflict = dependences.turned_around(positions)
+    part = next(p for p in parts(procedure) if any(loop.var in before for loop in loops(p)))
+    conflict = _turned_around(part, tuple(before), tuple(after))
     if conflict is not None:
         order = " ".join(after)
         raise ScheduleError(
             "reorder", f"the order {order} turns a dependence around", str(conflict)
         )
+
+
+@lru_cache(maxsize=1024)
+def _turned_around(
+    part: Procedure, before: tuple[str, ...], after: tuple[str, ...]
+) -> Conflict | None:
+    dependences = dependences_of(part)
+    moved = dict(zip(before, after, strict=True))
+    positions = {
+        i.name: tuple(
+            moved.get(place, place) if isinstance(place, str) else place for place in i.position
+        )
+        for i in dependences.model.instances
+    }
+    return dependences.turned_around(positions)
 
 
 def tile(

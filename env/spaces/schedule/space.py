@@ -29,6 +29,7 @@ from kernelwright.env.types import Candidate, Directive, Language
 
 MAX_DIRECTIVES = 128
 TRIES = 8
+EXTENDED = 0.15  # how often a move follows a sample, and another that move
 REMEMBERED = 512
 
 
@@ -146,13 +147,23 @@ class ScheduleSpace:
         return tuple(each for each in unique if not self.check(each))
 
     def sample(self, rng: np.random.Generator) -> Candidate:
-        """Random decisions for every nest; what is refused of them is left out."""
+        """Random decisions for every nest, at times followed by a random move or more; what is
+        refused of them is left out.
+        """
         for _ in range(TRIES):
             plans = tuple(draw_plan(nest, rng, self._limits) for nest in self._nests)
             drawn = self._legal(Outline(plans, ((),) * len(plans), ()).trace(self._nests))
             if drawn is not None:
-                return drawn
+                return self._extended(drawn, rng)
         return self.default
+
+    def _extended(self, drawn: Candidate, rng: np.random.Generator) -> Candidate:
+        """Moves reach what no decision stands for; where decisions are few, that is most."""
+        while rng.random() < EXTENDED:
+            longer = self._append_any(_trace(drawn), rng)
+            found = None if longer is None else self._legal(longer)
+            drawn = drawn if found is None else found
+        return drawn
 
     def mutate(
         self, candidate: Candidate, rng: np.random.Generator, steps: int = 1
@@ -198,15 +209,19 @@ class ScheduleSpace:
         """A directive more, one less, or another factor."""
         choice = int(rng.integers(3)) if trace else 0
         if choice == 0:
-            moves = vocabulary(
-                self._schedules.after(trace), lanes=self.lanes, threaded=self._limits.threaded
-            )
-            return (*trace, pick(rng, moves)) if moves else None
+            return self._append_any(trace, rng)
         place = int(rng.integers(len(trace)))
         if choice == 1:
             return (*trace[:place], *trace[place + 1 :])
         others = _other_factors(trace[place])
         return (*trace[:place], pick(rng, others), *trace[place + 1 :]) if others else None
+
+    def _append_any(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
+        """A trace and a move that may be legal, None if there is none."""
+        moves = vocabulary(
+            self._schedules.after(trace), lanes=self.lanes, threaded=self._limits.threaded
+        )
+        return (*trace, pick(rng, moves)) if moves else None
 
     def crossover(
         self, left: Candidate, right: Candidate, rng: np.random.Generator

@@ -37,9 +37,10 @@ from kernelwright.env.compiler.machine.cpu import (
     machine_sha256,
 )
 from kernelwright.env.compiler.machine.footprint import Cache, footprint, traffic
-from kernelwright.env.compiler.machine.nest import Array, EstimateError, read_nest
+from kernelwright.env.compiler.machine.nest import Array, EstimateError, Guards, read_nest
+from kernelwright.env.compiler.machine.peel import Peeling
 from kernelwright.env.compiler.pipeline import lower
-from kernelwright.env.compiler.schedule.trace import apply, parse_trace
+from kernelwright.env.compiler.schedule.trace import apply, apply_trace, parse_trace
 from kernelwright.env.options import OptionError
 from kernelwright.env.types import Directive
 
@@ -241,6 +242,52 @@ def test_a_fused_loop_pays_for_its_divisions():
     plain, fused = model(copy(24)), model(copy(24), "fuse('i', 'j')")
     assert fused.dram_bytes == plain.dram_bytes
     assert fused.issue_s > plain.issue_s
+
+
+# What a compiler does by itself
+
+
+def test_short_innermost_loops_are_written_out():
+    trace = tile(8, 2).replace("unroll('ii')", "").replace("unroll('ju')", "")
+    assert model(square(256), trace) == model(square(256), tile(8, 2))
+    long = "split('i', 16)\nsplit('j', 16)\nreorder('jo', 'io', 'k', 'ii', 'ji')\nvectorize('ji')"
+    assert model(square(256), long).time_s > model(square(256), f"{long}\nunroll('ii')").time_s
+
+
+def unrolled_by(peeling, procedure):
+    return [loop.var for loop in loops(peeling.apply(procedure)) if loop.kind == "unrolled"]
+
+
+def test_peeling_goes_from_the_inside_out_up_to_its_limits():
+    nest = matmul(2, 4, 8)  # i, k and j run 2, 8 and 4 times; before them i0 and j0
+    assert unrolled_by(Peeling(8, 64), nest) == ["i0", "j0", "i", "k", "j"]
+    assert unrolled_by(Peeling(8, 32), nest) == ["i0", "j0", "k", "j"]
+    assert unrolled_by(Peeling(4, 64), nest) == ["i0", "j0", "j"]
+    assert unrolled_by(Peeling(1, 64), nest) == []
+
+
+def test_peeling_leaves_what_a_directive_decided():
+    trace = "parallel('i')\nvectorize('j')"
+    kinds = {
+        loop.var: loop.kind for loop in loops(apply_trace(matmul(2, 4, 8), parse_trace(trace)))
+    }
+    peeled = Peeling(8, 64).apply(apply_trace(matmul(2, 4, 8), parse_trace(trace)))
+    found = {loop.var: loop.kind for loop in loops(peeled)}
+    assert (found["i"], found["j"]) == (kinds["i"], kinds["j"]) == ("parallel", "vectorized")
+    assert found["k"] == "unrolled"
+
+
+def test_guards_over_the_same_loops_hold_one_another():
+    trips = {"a": 8, "b": 3, "c": 10}
+    outer = Binary("lt", Var("a"), whole(7))
+    inner = Binary("lt", add(mul(Var("a"), whole(3)), Var("b")), whole(20))
+    other = Binary("lt", Var("c"), whole(5))
+    guards = Guards().inside(outer, trips).inside(inner, trips)
+    assert guards.share == pytest.approx(20 / 24)
+    assert guards.inside(other, trips).share == pytest.approx(20 / 24 / 2)
+    assert Guards().inside(Binary("and", outer, other), trips).share == pytest.approx(7 / 16)
+    loaded = Binary("lt", Load("x", (Var("a"),)), whole(1))
+    assert Guards().inside(loaded, trips).share == 1
 
 
 # Bytes

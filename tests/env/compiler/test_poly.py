@@ -168,3 +168,22 @@ def test_extents_that_are_loaded_are_read():
     step = Store("n", (add(I, whole(1)),), whole(1))
     body = For("i", whole(4), Block((inner, step)))
     assert Dependences(Procedure("f", (), tensors, body)).carried_by("i")
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "blur", "jacobi1d", "matmul", "spmv"])
+def test_what_a_loop_carries_is_told_by_the_outermost_statement_around_it(name):
+    from kernelwright.configs.resolve import resolve
+    from kernelwright.env.compiler.ir.nodes import loops
+    from kernelwright.env.compiler.schedule.edit import carried, parts
+    from kernelwright.env.problems import PROBLEMS
+
+    problem = resolve(PROBLEMS, name)()
+    procedure = problem.definition(problem.workloads[0])
+    whole_procedure = Dependences(procedure)
+    seen = 0
+    for part in parts(procedure):
+        for loop in loops(part):
+            seen += 1
+            alone, together = carried(part, loop.var), whole_procedure.carried_by(loop.var)
+            assert (alone is None) == (together is None), loop.var
+    assert seen == len(loops(procedure))
