@@ -33,11 +33,12 @@ check: setup
 	$(BIN)/lint-imports --no-logo
 
 bench: setup
-	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -P benchmarks/spine.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/spine.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/cpu_path.py
 
 # The slow audits: kill -9 at a hundred places, and every figure of the mission documents.
 audit: setup
-	$(BIN)/python -P benchmarks/spine.py --only kill
+	$(BIN)/python benchmarks/spine.py --only kill
 	$(BIN)/kernelwright figures
 
 clean:

@@ -13,6 +13,9 @@ from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
+# Events of the campaign itself, which may stand in the same place as a call.
+NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid")
+
 
 def best_trial(trials: list[Trial]) -> Trial | None:
     """The confirmed trial of greatest speedup; while none is confirmed, the screened one of
@@ -80,6 +83,7 @@ def summarise(store: Store) -> dict[str, Any]:
     library = claimed(best, Role.LIBRARY) if best else None
     last = events[-1] if events else None
     stops = [e for e in events if e.kind == "stopped"]
+    calls = _calls(events)
     counts = Counter(trial.status.value for trial in trials)
     return {
         "best": best_entry(best) if best else None,
@@ -96,13 +100,17 @@ def summarise(store: Store) -> dict[str, Any]:
         "finished": bool(last and last.kind == "finished"),
         "stop": stops[-1].data if stops else None,
         "refused": sum(e.kind == "invalid" for e in events),
-        "duplicates": sum(e.kind == "duplicate" for e in events),
+        "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
     }
 
 
 def _replies(events: list[Event]) -> dict[str, int]:
-    """What became of a model's answers, by the kind of the event that stands beside each call."""
-    calls = {(e.ask, e.slot) for e in events if e.kind == MODEL_CALL}
-    beside = (e.kind for e in events if e.kind != MODEL_CALL and (e.ask, e.slot) in calls)
+    """What became of a model's answers, by the kind of event that its driver put beside each."""
+    calls = _calls(events)
+    beside = (e.kind for e in events if (e.ask, e.slot) in calls and e.kind not in NOT_REPLIES)
     return dict(sorted(Counter(beside).items()))
+
+
+def _calls(events: list[Event]) -> set[tuple[int, int]]:
+    return {(e.ask, e.slot) for e in events if e.kind == MODEL_CALL}
