@@ -139,6 +139,9 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
     if summary["stop"]:
         lines.append(f"stopped: {summary['stop']['reason']} ({summary['stop']['rule']})")
+    if summary["unconfirmed"]:
+        numbers = ", ".join(map(str, summary["unconfirmed"]))
+        lines.append(f"not confirmed for lack of time: trials {numbers}")
     if not summary["finished"]:
         lines.append("not finished: the same `run` goes on")
     if summary["by_status"].get("broken"):

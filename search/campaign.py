@@ -156,7 +156,7 @@ class Campaign:
         stopped = event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)
         self._record(events=[stopped], extend=True)
         self._search_s = self._clock() - self._started
-        self._confirm()
+        self._confirm(ask)
         self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
         return stop
 
@@ -409,8 +409,20 @@ class Campaign:
         )
 
     def _confirmation_s(self) -> float:
-        """The estimated wall time of confirming the finalists: the judge's own estimate, or one
-        confirmation rehearsed, times their number.
+        """The wall time kept for confirming: what the finalists are estimated to take.
+
+        Where that is more than half of the budget, half of it, or what one finalist takes; then not
+        all of them are confirmed (see `_confirm`).
+        """
+        limit, each = self.plan.budget.seconds, self._estimates_s()
+        needed = sum(each)
+        if limit is None or needed <= limit / 2:
+            return needed
+        return max(limit / 2, max(each))
+
+    def _estimates_s(self) -> list[float]:
+        """The estimated wall time of confirming each finalist: the judge's own estimate, or that of
+        one confirmation rehearsed.
 
         What a rehearsal measures is thrown away; until something passed there is nothing to
         rehearse and nothing to confirm.
@@ -418,27 +430,38 @@ class Campaign:
         evaluator = self.plan.evaluator
         if isinstance(evaluator, Estimates):
             requests = [self._confirm_request(n, c) for _, n, c in self._finalists]
-            return sum(evaluator.estimate_s(request) for request in requests)
+            return [evaluator.estimate_s(request) for request in requests] or [0.0]
         if self._rehearsal_s is None:
             if not self._finalists:
-                return 0.0
+                return [0.0]
             began = self._clock()
             _, number, candidate = self._finalists[0]
             self._evaluate([self._confirm_request(number, candidate)])
             self._rehearsal_s = self._clock() - began
-        return self._rehearsal_s * min(self.plan.confirm.finalists, self._count)
+        return [self._rehearsal_s] * min(self.plan.confirm.finalists, self._count)
 
     # Confirming
 
-    def _confirm(self) -> None:
+    def _confirm(self, ask: int) -> None:
+        """Confirm the finalists, the best first; beyond the first, as many as there is time for."""
         done = {t.number for t in self._stored if t.verdict(Stage.CONFIRM) is not None}
+        total = len(self._finalists)
         for place, (_, number, candidate) in enumerate(self._finalists, 1):
+            request = self._confirm_request(number, candidate)
             if number not in done:
-                request = self._confirm_request(number, candidate)
+                if place > 1 and self._has_no_time_for(request):
+                    left = [n for _, n, _ in self._finalists[place - 1 :]]
+                    self._record(events=[event("unconfirmed", ask, self._epoch, trials=left)])
+                    return
                 (verdict,) = self._evaluate([request])
                 self._record(verdicts=[(number, Stage.CONFIRM, verdict)])
-            total = len(self._finalists)
             self._report("confirm", place, total, replayed=number in done)
+
+    def _has_no_time_for(self, request: Request) -> bool:
+        limit, evaluator = self.plan.budget.seconds, self.plan.evaluator
+        if limit is None or not isinstance(evaluator, Estimates):
+            return False
+        return self._spent_s() + evaluator.estimate_s(request) > limit
 
     def _confirm_request(self, number: int, candidate: Candidate) -> Request:
         return Request(

@@ -14,7 +14,7 @@ from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 # Events of the campaign itself, which may stand in the same place as a call.
-NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid")
+NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid", "unconfirmed")
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
@@ -102,6 +102,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "refused": sum(e.kind == "invalid" for e in events),
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
+        "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
 
 

@@ -648,3 +648,39 @@ def test_what_was_paid_is_read_back_and_never_paid_again():
     _, unbroken = run(paying([], calls=12))
     assert store.trials() == unbroken.trials()
     assert store.events() == unbroken.events()
+
+
+class Timed(PairedJudge):
+    """Takes 1 s a screen and ``confirmation`` s a confirmation, and says so."""
+
+    def __init__(self, confirmation):
+        super().__init__()
+        self.now, self.confirmation = 0.0, confirmation
+
+    def estimate_s(self, request):
+        return self.confirmation
+
+    def judge(self, request):
+        self.now += 1.0 if request.stage is Stage.SCREEN else self.confirmation
+        return super().judge(request)
+
+
+@pytest.mark.parametrize(
+    ("confirmation", "screened", "confirmed"),
+    [(5.0, 45, 3), (20.0, 30, 1), (40.0, 20, 1), (100.0, 4, 1)],
+)
+def test_seconds_are_shared_between_search_and_confirmation(confirmation, screened, confirmed):
+    judge = Timed(confirmation)
+    space = KnobSpace([Knob("a", tuple(range(20, 400))), Knob("b", (1,))])
+    the_plan = plan(
+        lambda: Random(space, seed=0, batch=4), judge, space=space, budget=Budget(seconds=60.0)
+    )
+    stop, store = run(the_plan, clock=lambda: judge.now)
+    assert stop.rule == "seconds"
+    assert len(store.trials()) == screened
+    assert sum(t.status is Status.WIN for t in store.trials()) == confirmed
+    left = [e.data["trials"] for e in store.events() if e.kind == "unconfirmed"]
+    assert [len(numbers) for numbers in left] == ([] if confirmed == 3 else [2])
+    # The best is confirmed first.
+    best = max(store.trials(), key=lambda t: t.objective)
+    assert best.verdict(Stage.CONFIRM) is not None
