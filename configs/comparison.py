@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.configs.build import Built, build
@@ -17,6 +18,7 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_SEED
 from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.evaluators.target import Target
 from kernelwright.search.campaign import Campaign
 from kernelwright.search.efficiency import (
     best_true_ns,
@@ -25,7 +27,8 @@ from kernelwright.search.efficiency import (
     median_ratio,
 )
 from kernelwright.search.store import MemoryStore
-from kernelwright.search.summary import best_entry, best_trial
+from kernelwright.search.summary import best_entry, best_trial, claimed
+from kernelwright.search.trial import Trial
 
 # What must be equal for campaigns to do the same work.
 SAME = ("problem", "space", "target", "baseline", "budget", "stop", "judge")
@@ -57,39 +60,83 @@ def compare_configs(
     budget = built[0].plan.budget.trials
     if budget is None or any(b.plan.budget.seconds is not None for b in built):
         raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
-    space = built[0].space
-    if not isinstance(space, KnobSpace) or not built[0].target.deterministic:
-        found = f"{built[0].resolved['space']['kind']} on {built[0].resolved['target']['name']}"
-        expected = "a space of knobs on a target that knows every true time"
-        raise ConfigError(configs[0], None, "target", expected, found)
-    best_ns = best_true_ns(built[0].target, [space.candidate(i) for i in space.valid.tolist()])
+    runs = [
+        [
+            _Run(config, seed, *_trials(config, overrides, seed))
+            for seed in range(first[0].file.seed + j * seeds, first[0].file.seed + (j + 1) * seeds)
+        ]
+        for j, config in enumerate(configs)
+    ]
+    evaluations = _yardstick(built[0], [run for some in runs for run in some], within)
     rows, counts, least = [], [], []
-    for j, config in enumerate(configs):
-        runs, floors = [], []
-        for i in range(seeds):
-            seed = first[0].file.seed + j * seeds + i
-            one = build(read_config(config, [*overrides, f"seed={seed}"]))
-            row, trials = _run(one, best_ns, within)
-            reached = row["evaluations_to_target"]
-            runs.append(reached)
-            floors.append(trials + 1 if reached is None else reached)
-            rows.append({"config": config, "seed": seed, **row})
-        counts.append(runs)
-        least.append(floors)
+    for some in runs:
+        reached = [evaluations(run) for run in some]
+        for run, count in zip(some, reached, strict=True):
+            best = best_trial(run.trials)
+            entry = best_entry(best) if best else None
+            row = {"config": run.config, "seed": run.seed, "evaluations_to_target": count}
+            rows.append({**row, "best": entry})
+        counts.append(reached)
+        pairs = zip(some, reached, strict=True)
+        least.append([len(run.trials) + 1 if n is None else n for run, n in pairs])
     return {"rows": rows, "summary": _summary(list(configs), counts, least, budget, within)}
 
 
-def _run(built: Built, best_ns: float, within: float) -> tuple[dict[str, Any], int]:
-    """A row of the comparison, and how many trials the run had."""
+@dataclass(frozen=True)
+class _Run:
+    """One campaign that was run, with the target that judged it."""
+
+    config: str
+    seed: int
+    target: Target
+    trials: list[Trial]
+
+
+def _trials(config: str, overrides: Sequence[str], seed: int) -> tuple[Target, list[Trial]]:
+    built = build(read_config(config, [*overrides, f"seed={seed}"]))
     store = MemoryStore()
     Campaign(built.plan, store).run()
-    trials = store.trials()
-    best = best_trial(trials)
-    row = {
-        "evaluations_to_target": evaluations_to_target(trials, built.target, best_ns, within),
-        "best": best_entry(best) if best else None,
-    }
-    return row, len(trials)
+    return built.target, store.trials()
+
+
+def _yardstick(built: Built, runs: Sequence[_Run], within: float) -> Callable[[_Run], int | None]:
+    """What counts the evaluations that a run needed to come within a share of the best.
+
+    The best is the best true time: of a landscape, of all its configurations; of another target
+    that knows true times, of everything that was tried. Where times are measured it is the best
+    confirmed by any run, and a run's screens are scaled so that its own best agrees with its
+    confirmation.
+    """
+    space, target = built.space, built.target
+    if target.deterministic:
+        tried = [t.candidate for run in runs for t in run.trials if t.objective is not None]
+        if isinstance(space, KnobSpace):
+            tried = [space.candidate(i) for i in space.valid.tolist()]
+        if not tried:
+            return lambda run: None
+        best_ns = best_true_ns(target, tried)
+        return lambda run: evaluations_to_target(run.trials, run.target, best_ns, within)
+    confirmed = [ratio for run in runs if (ratio := _confirmed(run)) is not None]
+    if not confirmed:
+        return lambda run: None
+    wanted = max(confirmed) - math.log2(1 + within)
+    return lambda run: _evaluations_to(run, wanted)
+
+
+def _confirmed(run: _Run) -> float | None:
+    """The log2 speedup of a run's confirmed best."""
+    best = best_trial(run.trials)
+    interval = claimed(best) if best else None
+    return math.log2(interval.estimate) if interval else None
+
+
+def _evaluations_to(run: _Run, wanted: float) -> int | None:
+    best, ratio = best_trial(run.trials), _confirmed(run)
+    if best is None or best.objective is None or ratio is None:
+        return None
+    shift = ratio - best.objective
+    reached = (t for t in run.trials if t.objective is not None and t.objective + shift >= wanted)
+    return next((t.number + 1 for t in reached), None)
 
 
 def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
