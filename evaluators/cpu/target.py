@@ -63,10 +63,21 @@ class _Stage:
     """One workload of fixed extents: its memory and its answers."""
 
     def __init__(self, problem: Problem, workload: Workload, rng: np.random.Generator) -> None:
-        values: tuple[Arrays, ...] = tuple(problem.inputs(workload, rng) for _ in range(SETS))
-        self.arena = Arena(problem, workload, values)
-        self.answers = [Answers(problem, arrays) for arrays in values]
+        self._problem, self._workload = problem, workload
+        self._values: tuple[Arrays, ...] = tuple(problem.inputs(workload, rng) for _ in range(SETS))
+        self.arena = self._fresh()
+        self.answers = [Answers(problem, arrays) for arrays in self._values]
         self.extents = workload.fixed
+
+    def _fresh(self) -> Arena:
+        return Arena(self._problem, self._workload, self._values)
+
+    def move(self) -> None:
+        """Put everything into other memory. Where pages lie decides which of them share a cache
+        set, and that favours one kernel over another for as long as they stay.
+        """
+        self.arena.close()
+        self.arena = self._fresh()
 
 
 class _ArmFailedError(Exception):
@@ -266,6 +277,8 @@ class Cpu:
         samples, worst = [], 0.0
         for number in range(request.process_pairs):
             stage = self._stage(workload, (request.trial + number) % shapes)
+            if request.stage is Stage.CONFIRM:
+                stage.move()
             try:
                 pair, error = self._process_pair(stage, arms, keys, request, swap=number % 2 == 1)
             except _ArmFailedError as failure:

@@ -335,3 +335,14 @@ def test_the_answers_accept_themselves_and_nothing_far_off():
 def test_states_are_recorded(judge):
     verdict = ask(judge, source(""), state=CacheState.WARM)
     assert verdict.measurements[0].cache_state is CacheState.WARM
+
+
+def test_every_process_pair_of_a_confirmation_has_memory_of_its_own(judge):
+    ask(judge, source(""))
+    stage = judge._stage(PROBLEM.workloads[0], 0)
+    first = stage.arena
+    ask(judge, source(""))
+    assert stage.arena is first
+    ask(judge, source(""), stage=Stage.CONFIRM, process_pairs=2, pairs=1)
+    assert stage.arena is not first
+    assert first.inputs_fd == -1
