@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.c import check_form
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.simplify import simplify_procedure
@@ -187,7 +187,7 @@ class CpuModel:
         # Every directive has verified its result and proved it legal; what is left of lowering is
         # to simplify, and to see that there is C for it.
         final = simplify_procedure(cached_apply(definition, trace))
-        generate(final)
+        check_form(final)
         return estimate(final, self.device, threads=self.threads, loaded_trips=self._loaded_trips)
 
     def estimate(self, candidate: Candidate) -> tuple[CpuEstimate, ...]:

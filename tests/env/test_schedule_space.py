@@ -11,7 +11,7 @@ from programs import matmul, tensor
 from test_codegen import inputs_of
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, generate
+from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, generate, written
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
@@ -29,7 +29,6 @@ from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace, p
 from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.schedule import space as space_module
-from kernelwright.env.spaces.schedule.features import written
 from kernelwright.env.spaces.schedule.nest import find_nests, owners
 from kernelwright.env.spaces.schedule.sketch import decide, outline
 from kernelwright.env.types import Candidate, Directive, Language, knob_candidate
@@ -152,7 +151,7 @@ def test_other_languages_are_refused():
 
 
 def test_what_would_write_out_too_much_is_refused():
-    space = ScheduleSpace(matmul(32, 64, 64))
+    space = ScheduleSpace(matmul(16, 64, 64))
     unrolls = "unroll('i')\nunroll('k')\n"
     assert space.check(schedule(unrolls)) == ()
     (violation,) = space.check(schedule(unrolls + "split('j', 2)\nunroll('ji')"))

@@ -49,7 +49,7 @@ from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, prototype
 
 # Of all temporaries that live at one time; the rest is on the heap.
 MAX_STACK_BYTES = 1 << 16
-MAX_UNROLLED = 4096
+MAX_UNROLLED = 2048
 
 
 class CodegenError(CompilerError):
@@ -83,10 +83,9 @@ def generate(procedure: Procedure) -> str:
     """The C text of a procedure: headers, helpers and types that it uses, and the function.
 
     Raises:
-        CodegenError: if a name is C's own, or unrolling would write out more than a few thousand
-            statements.
+        CodegenError: as `check_form` does, or if a shape has no C form.
     """
-    _check_names(procedure)
+    check_form(procedure)
     emitter = _Emitter(procedure)
     head = prototype(procedure.name, arguments(procedure), procedure.extents)
     emitter.line(f"{head} {{")
@@ -97,6 +96,42 @@ def generate(procedure: Procedure) -> str:
     return (
         "\n".join([*includes, *emitter.expressions.preamble(emitter.lines), *emitter.lines]) + "\n"
     )
+
+
+def check_form(procedure: Procedure) -> None:
+    """See that a procedure has a C form of sensible size, without writing it.
+
+    Raises:
+        CodegenError: if a name is C's own, or more than `MAX_UNROLLED` statements would be written.
+    """
+    _check_names(procedure)
+    count = written(procedure.body)
+    if count > MAX_UNROLLED:
+        raise CodegenError(
+            f"expected at most {MAX_UNROLLED} statements after unrolling, found {count}"
+        )
+
+
+def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
+    """How many statements the C of a statement has, at most: every copy of an unrolled loop counts,
+    and what is guarded in a vectorized loop is written with and without the guard.
+    """
+    match node:
+        case Store():
+            return copies
+        case For(_, extent, body, kind):
+            count = simplify(extent) if kind is LoopKind.UNROLLED else whole(1)
+            times = int(count.value) if isinstance(count, Const) else 1
+            inside = in_lanes or kind is LoopKind.VECTORIZED
+            return written(body, copies * times, in_lanes=inside)
+        case If(_, then):
+            return written(then, copies * (2 if in_lanes else 1), in_lanes=in_lanes)
+        case Block(items):
+            return sum(written(item, copies, in_lanes=in_lanes) for item in items)
+        case Allocate(_, body):
+            return written(body, copies, in_lanes=in_lanes)
+        case _:
+            assert_never(node)
 
 
 def _check_names(procedure: Procedure) -> None:
@@ -119,7 +154,6 @@ class _Emitter:
         self.lines: list[str] = []
         self.expressions = Expressions(procedure)
         self._level = 0
-        self._written = 0
         self._stack_bytes = 0
 
     def line(self, text: str) -> None:
@@ -135,7 +169,6 @@ class _Emitter:
         """Emit a statement outside any vectorized loop."""
         match node:
             case Store(tensor, indices, value, reduce):
-                self._count()
                 self.line(
                     self._store(
                         self.expressions.element(tensor, indices),
@@ -170,11 +203,6 @@ class _Emitter:
                     self.statement(body)
             case _:
                 assert_never(node)
-
-    def _count(self) -> None:
-        self._written += 1
-        if self._written > MAX_UNROLLED:
-            raise CodegenError(f"expected at most {MAX_UNROLLED} statements after unrolling")
 
     def _loop(
         self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
@@ -257,7 +285,6 @@ class _Emitter:
     def _vector_statement(self, node: Stmt, lanes: Lanes) -> None:
         match node:
             case Store(tensor, indices, value, reduce):
-                self._count()
                 text = self._vector_store(tensor, indices, value, reduce, lanes)
                 if text is None:
                     self._one_by_one(node, lanes)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.codegen.c import written
 from kernelwright.env.compiler.codegen.expression import BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -160,25 +161,6 @@ def _footprint(site: _Site, steps: Sequence[Sequence[int | None]], start: int) -
             elements *= 1 if step == 0 else constant_extent(loop) or 1
         total += elements * BYTES[site.tensors[name].dtype]
     return total
-
-
-def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
-    """How many statements the C of a statement has, at most: every copy of an unrolled loop counts,
-    and what is guarded in a vectorized loop is written with and without the guard.
-    """
-    match node:
-        case Store():
-            return copies
-        case For(_, _, body, kind):
-            count = constant_extent(node) if kind is LoopKind.UNROLLED else 1
-            inside = in_lanes or kind is LoopKind.VECTORIZED
-            return written(body, copies * (count or 1), in_lanes=inside)
-        case If(_, then):
-            return written(then, copies * (2 if in_lanes else 1), in_lanes=in_lanes)
-        case Block(items):
-            return sum(written(item, copies, in_lanes=in_lanes) for item in items)
-        case Allocate(_, body):
-            return written(body, copies, in_lanes=in_lanes)
 
 
 PER_STORE = 18 + 2 * LEVELS

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.codegen.c import MAX_UNROLLED
+from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, written
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, Store, statements
 from kernelwright.env.compiler.schedule.kind import LANES
@@ -22,7 +22,7 @@ from kernelwright.env.compiler.schedule.moves import FACTORS, legal_moves, spell
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Violation
 from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans, pick
-from kernelwright.env.spaces.schedule.features import features_of, written
+from kernelwright.env.spaces.schedule.features import features_of
 from kernelwright.env.spaces.schedule.nest import Nest, find_nests
 from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, directives, outline
 from kernelwright.env.types import Candidate, Directive, Language

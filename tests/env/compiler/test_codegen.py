@@ -210,7 +210,7 @@ def test_any_expression_in_any_loop_kind(cache, value, kind):
     ("procedure", "message"),
     [
         (Procedure("for", (), (), Block(())), "C leaves free, found 'for'"),
-        (elementwise(X, n=10_000, kind=LoopKind.UNROLLED), "at most 4096 statements"),
+        (elementwise(X, n=10_000, kind=LoopKind.UNROLLED), "at most 2048 statements"),
         (Procedure("f", (), (tensor("kw_x", 4),), Block(())), "found 'kw_x'"),
     ],
 )
