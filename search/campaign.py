@@ -22,7 +22,6 @@ from kernelwright.env.types import (
     Candidate,
     Evidence,
     Proposal,
-    Reference,
     Request,
     Role,
     Stage,
@@ -31,6 +30,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
+from kernelwright.search.incumbent import Incumbent, raced
 from kernelwright.search.plan import Plan
 from kernelwright.search.store import Sitting, Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
@@ -127,7 +127,9 @@ class Campaign:
         self._best: Trial | None = None
         self._best_share = 0.0
         self._rehearsal_s: float | None = None
+        self._confirmed_s: float | None = None
         self._until_met = False
+        self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
 
     def run(self) -> Stop:
         """Search, confirm, and say why the search ended.
@@ -233,47 +235,52 @@ class Campaign:
                     f"trial {trial.number}: the store holds {trial.candidate}, "
                     f"the driver now proposes {proposal.candidate}"
                 )
+        # A driver is told screens only, and the same ones however often it is told.
         told = [
-            replace(t, verdicts=tuple(p for p in t.verdicts if p[0] is not Stage.CONFIRM))
-            for t in known
+            replace(t, verdicts=tuple(p for p in t.verdicts if p[0] is Stage.SCREEN)) for t in known
         ]
+        for trial in told:
+            self._learn(trial)
         missing = [] if self._stopped_by_time(ask) else proposals[len(known) :]
         # What is stored has been replayed; from here on there is something new to record.
         extend = first + len(known) >= len(self._stored)
         one_by_one = not self.plan.evaluator.deterministic
-        incumbent = self._incumbent()
         if one_by_one:
             self._prepare(missing)
         for group in [[p] for p in missing] if one_by_one else [missing]:
             if one_by_one and told and self._is_late():
                 break
             number = first + len(told)
-            trials = self._judge(ask, number, group, incumbent) if group else []
+            trials = self._judge(ask, number, group) if group else []
             told += trials
             if trials or events:
                 self._record(trials=trials, events=events, extend=extend)
+            for trial in trials:
+                self._learn(trial)
             events = []
         if events:
             self._record(events=events, extend=extend)
-        for trial in told:
-            self._learn(trial)
+        self._race(told, known)
         if told:
             total = self.plan.budget.trials
             self._report("search", self._count, total, replayed=not missing)
             with _blame(f"tell after ask {ask}"):
                 driver.tell(told)
 
-    def _incumbent(self) -> tuple[tuple[Reference, ...], float]:
-        """What screens are paired with now, and its objective.
-
-        Where times are measured a pair cancels what both arms share, so the best candidate so far
-        is the sharper reference; elsewhere the baseline's time is known exactly.
-        """
-        measured = self.plan.evaluator.evidence is Evidence.MEASURED
-        best = self._best
-        if not measured or best is None or best.objective is None or best.objective <= 0:
-            return self.plan.against_baseline, 0.0
-        return (Reference(Role.INCUMBENT, best.candidate),), best.objective
+    def _race(self, trials: Sequence[Trial], known: Sequence[Trial]) -> None:
+        """Give the incumbent's place to a trial of this batch that is clearly ahead of it."""
+        if self.plan.evaluator.evidence is not Evidence.MEASURED:
+            return
+        challenger = self._incumbent.challenger(trials)
+        if challenger is None:
+            return
+        number = challenger.number
+        verdict = next((raced(t) for t in known if t.number == number), None)
+        if verdict is None:
+            request = self._screen_request(challenger.candidate, number, Stage.RACE)
+            (verdict,) = self._evaluate([request])
+            self._record(verdicts=[(number, Stage.RACE, verdict)])
+        self._incumbent = self._incumbent.succeeded_by(challenger, verdict)
 
     def _prepare(self, proposals: Sequence[Proposal]) -> None:
         """Have candidates built side by side where the judge can; it then times them one by one."""
@@ -281,25 +288,18 @@ class Campaign:
         if isinstance(evaluator, Builds) and self._executor.workers > 1:
             self._executor.map(evaluator.prepare, [p.candidate for p in proposals])
 
-    def _judge(
-        self,
-        ask: int,
-        first: int,
-        proposals: Sequence[Proposal],
-        incumbent: tuple[tuple[Reference, ...], float],
-    ) -> list[Trial]:
+    def _screen_request(self, candidate: Candidate, number: int, stage: Stage) -> Request:
+        """A screen against the incumbent, or a race against the baseline."""
         plan = self.plan
-        against, height = incumbent
-        role = against[0].role
+        screen = stage is Stage.SCREEN
+        against = (self._incumbent.reference,) if screen else plan.against_baseline
+        pairs = plan.screen_pairs
+        return Request(candidate, stage, against, trial=number, pairs=pairs, state=plan.state)
+
+    def _judge(self, ask: int, first: int, proposals: Sequence[Proposal]) -> list[Trial]:
+        plan = self.plan
         requests = [
-            Request(
-                proposal.candidate,
-                Stage.SCREEN,
-                against,
-                trial=first + i,
-                pairs=plan.screen_pairs,
-                state=plan.state,
-            )
+            self._screen_request(proposal.candidate, first + i, Stage.SCREEN)
             for i, proposal in enumerate(proposals)
         ]
         workers = min(self._executor.workers, len(requests))
@@ -311,7 +311,7 @@ class Campaign:
                 number=request.trial,
                 candidate=proposal.candidate,
                 verdicts=((Stage.SCREEN, verdict),),
-                objective=_objective(verdict, role, height),
+                objective=self._incumbent.objective(verdict),
                 proposer=proposal.proposer,
                 parents=proposal.parents,
                 seed=plan.seed,
@@ -405,7 +405,7 @@ class Campaign:
             return None
         spent, needed = self._spent_s(), self._confirmation_s()
         return Stop(
-            "seconds", f"{spent:.1f} s of {limit:g} s are spent, confirming takes {needed:.1f} s"
+            "seconds", f"{spent:.1f} s of {limit:g} s are spent, {needed:.1f} s are for confirming"
         )
 
     def _confirmation_s(self) -> float:
@@ -453,7 +453,9 @@ class Campaign:
                     left = [n for _, n, _ in self._finalists[place - 1 :]]
                     self._record(events=[event("unconfirmed", ask, self._epoch, trials=left)])
                     return
+                began = self._clock()
                 (verdict,) = self._evaluate([request])
+                self._confirmed_s = self._clock() - began
                 self._record(verdicts=[(number, Stage.CONFIRM, verdict)])
             self._report("confirm", place, total, replayed=number in done)
 
@@ -461,7 +463,9 @@ class Campaign:
         limit, evaluator = self.plan.budget.seconds, self.plan.evaluator
         if limit is None or not isinstance(evaluator, Estimates):
             return False
-        return self._spent_s() + evaluator.estimate_s(request) > limit
+        # What the one before took is the better guess.
+        needed = self._confirmed_s or evaluator.estimate_s(request)
+        return self._spent_s() + needed > limit
 
     def _confirm_request(self, number: int, candidate: Candidate) -> Request:
         return Request(
@@ -533,15 +537,6 @@ class _StoreJournal:
         if (event.kind, event.ask, event.slot) not in self._past:
             self._past[event.kind, event.ask, event.slot] = event
             self._record(event)
-
-
-def _objective(verdict: Verdict, role: Role, height: float) -> float | None:
-    """log2 speedup over the baseline, by way of a reference whose own is ``height``."""
-    if not verdict.status.passed:
-        return None
-    ratio = log2_speedup(verdict, role)
-    assert ratio is not None
-    return ratio + height
 
 
 def _no_answer(request: Request, verdict: object) -> str | None:
