@@ -18,6 +18,9 @@ from rich.table import Table
 
 from kernelwright.search.campaign import Progress
 
+# Classes of failure that a summary shows.
+MOST_FAILURES = 5
+
 
 class LiveRun:
     """Shows the progress of a run while it lasts; call it with each `Progress`."""
@@ -88,7 +91,7 @@ def _line(progress: Progress) -> str:
     best = "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:
         sample = 2**progress.best.objective
-        best = f"best sample {sample:.3f}x at trial {progress.best.number}"
+        best = f"best so far {sample:.3f}x at trial {progress.best.number}"
     failed = sum(n for status, n in progress.by_status.items() if status != "ok")
     again = " (replayed)" if progress.replayed else ""
     seconds = f"{progress.seconds:.1f} s"
@@ -102,7 +105,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if best is None:
         lines.append("nothing valid was found")
     else:
-        interval = "one screen sample, not confirmed"
+        interval = "estimated from screens, not confirmed"
         if best["status"] != "ok":
             interval = "too few samples for an interval"
         if best["ci_low"] is not None:
@@ -123,9 +126,17 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         knobs = " ".join(_candidate(given, base["language"])) if isinstance(given, dict) else ""
         lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
     if summary["library_ratio"] is not None:
-        lines.append(f"library: {summary['library_ratio']:.3f} of its speed")
+        low, high = summary["library_low"], summary["library_high"]
+        limits = f" (95% interval {low:.3f} to {high:.3f})" if low and high else ""
+        lines.append(f"over the library: {summary['library_ratio']:.3f}x{limits}")
+    if best is not None and best["evidence"] == "measured":
+        lines.append(f"on: {best['machine']}")
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
     lines.append(f"trials: {summary['trials']} ({counts})")
+    lines += [
+        f"  {row['count']} {row['status']} {row['code']}, the first: {_first_line(row)}"
+        for row in summary["failures"][:MOST_FAILURES]
+    ]
     unheard = {key: summary[key] for key in ("refused", "duplicates") if summary[key]}
     lines.extend(f"{key}: {count} proposals" for key, count in unheard.items())
     search, confirm = summary["seconds_search"], summary["seconds_confirm"]
@@ -150,6 +161,11 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _first_line(failure: Mapping[str, Any]) -> str:
+    text = failure["evidence"] or failure["log"] or "nothing more is known"
+    return str(text).splitlines()[0][:200]
+
+
 def _candidate(given: Mapping[str, Any] | str, language: str) -> list[str]:
     """A candidate on a few lines; a source is only counted."""
     if not isinstance(given, str):
@@ -169,7 +185,8 @@ def check_text(plan: Mapping[str, Any]) -> str:
     share = ""
     if space["finite"] and plan["candidates"] is not None:
         share = f" ({100 * plan['candidates'] / space['valid']:.1f}% of the space)"
-    count = "no number of" if plan["candidates"] is None else f"at most {plan['candidates']:,}"
+    about = "about" if budget["seconds"] is not None else "at most"
+    count = "no number of" if plan["candidates"] is None else f"{about} {plan['candidates']:,}"
     size = (
         f"{space['combinations']:,} combinations, {space['valid']:,} valid"
         if space["finite"]

@@ -233,6 +233,9 @@ class LlmDriver:
             ):
                 raise
             answer = error
+        if not isinstance(answer, Completion | BackendError):
+            found = f"{type(answer).__name__} {answer!r:.80}"
+            raise TypeError(f"backend {self._backend.model}: expected a Completion, found {found}")
         self._journal.record(_call_event(self._asks, slot, request, answer))
         return answer
 

@@ -21,7 +21,7 @@ from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
-from kernelwright.search.plan import Budget, Plan, StopRules
+from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
 from kernelwright.search.summary import best_trial, shown, summarise
 
@@ -69,7 +69,7 @@ def run(
         folder = _unused(folder)
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
     with SqliteStore(folder / DATABASE) as store:
-        extension = _claim(store, folder, resolved, built.plan)
+        extension = _claim(store, folder, resolved, built)
         _write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
         events = store.events()
         if extension is not None or not events or events[-1].kind != "finished":
@@ -120,22 +120,27 @@ def _unused(folder: Path) -> Path:
 
 
 def _claim(
-    store: SqliteStore, folder: Path, resolved: dict[str, Any], plan: Plan
+    store: SqliteStore, folder: Path, resolved: dict[str, Any], built: Built
 ) -> Extension | None:
     """Make the folder this campaign's: new, the same, or (the extension) with a larger budget.
 
     Raises:
-        ConfigError: naming the first key that differs.
+        ConfigError: naming the first key that differs, or the machine where times are measured.
     """
     meta = store.meta()
     text = json.dumps(resolved, sort_keys=True)
-    baseline = plan.baseline
+    baseline = built.plan.baseline
+    # Times of two machines, or of two compilers, do not mix.
+    machine = str(getattr(built.target, "fingerprint", ""))
     entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
     entry["language"] = baseline.candidate.language.value
     entry["candidate"] = shown(baseline.candidate)
     if "config" not in meta:
-        store.set_meta(config=text, baseline=json.dumps(entry), version=kernelwright.__version__)
+        about = {"baseline": json.dumps(entry), "version": kernelwright.__version__}
+        store.set_meta(config=text, machine=machine, **about)
         return None
+    if meta.get("machine", machine) != machine:
+        raise _differs(folder, "target (machine and compiler)", meta["machine"], machine)
     if meta["config"] == text:
         return None
     # Compared as JSON, which a tuple and a list, or two NaNs, have in common.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelwright.configs.errors import nearest
+from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import Campaign, read_text_file
 from kernelwright.configs.spaces import AnySpace
+from kernelwright.env.options import ProblemError
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     CacheState,
@@ -41,6 +42,8 @@ def choose_baseline(
     request = Request(baseline.candidate, Stage.SCREEN, against, state=state)
     try:
         verdict = _only_verdict(target, request)
+    except ProblemError as error:
+        raise _blamed_on_problem(campaign, error) from error.__cause__
     except (Exception, SystemExit) as error:  # a plug-in's target may raise anything
         found = f"{type(error).__name__}: {error}"
         raise campaign.document.error(("target",), "a target that can judge", found) from error
@@ -53,6 +56,10 @@ def choose_baseline(
         found = f"{baseline.candidate}: {found}"
         raise campaign.document.error(("baseline",), "a baseline that passes", found)
     return baseline
+
+
+def _blamed_on_problem(campaign: Campaign, error: ProblemError) -> ConfigError:
+    return campaign.document.error(("problem",), "a problem whose parts fit together", str(error))
 
 
 def _only_verdict(target: Target, request: Request) -> Verdict:

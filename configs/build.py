@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from kernelwright.configs.baseline import choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
-from kernelwright.configs.resolve import parameters
+from kernelwright.configs.resolve import is_plugin, parameters
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
-from kernelwright.env.options import OptionError
+from kernelwright.env.options import OptionError, ProblemError
 from kernelwright.env.types import CacheState, Problem
 from kernelwright.evaluators.target import Target
 from kernelwright.search.driver import Driver, Journal
@@ -142,9 +142,14 @@ def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T
         raise campaign.document.error(
             (*path, error.option), error.expected, error.found, error.nearest
         ) from None
-    except (Exception, SystemExit) as error:
+    except ProblemError as error:
+        expected = "a problem whose parts fit together"
+        raise campaign.document.error(("problem",), expected, str(error)) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes a refusal that names it
         found = f"{type(error).__name__}: {error}"
-        raise campaign.document.error(path, f"a {path[-1]} that can be made", found) from error
+        # Where the error was raised matters to whoever wrote what raised it.
+        cause = error if is_plugin(str(campaign.document.get(*path, "name"))) else None
+        raise campaign.document.error(path, f"a {path[-1]} that can be made", found) from cause
 
 
 def _problem(campaign: Campaign) -> Problem:

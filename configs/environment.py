@@ -16,6 +16,8 @@ from kernelwright.env.gym.schedule import ScheduleEnv
 from kernelwright.env.gym.vector import VectorKernelEnv
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Candidate
+from kernelwright.evaluators.target import Target
 
 DEFAULT_PROBLEM = {"name": "gemm_gpu"}
 DEFAULT_TARGET = {"name": "gpu-model"}
@@ -42,11 +44,8 @@ def make_knobs(
     """
     built = _build(problem, target, noise_seed)
     again = {key: built.resolved[key] for key in ("problem", "target")}
-    assert isinstance(built.space, KnobSpace)
     return KernelEnv(
-        built.space,
-        built.target,
-        built.plan.baseline.candidate,
+        *_knobs(built),
         budget=budget,
         start=start,
         rewards=_rewards(rewards),
@@ -70,12 +69,9 @@ def make_knobs_vector(
         ConfigError: if problem, target or rewards are refused.
     """
     built = _build(problem, target, noise_seed)
-    assert isinstance(built.space, KnobSpace)
     return VectorKernelEnv(
         num_envs,
-        built.space,
-        built.target,
-        built.plan.baseline.candidate,
+        *_knobs(built),
         budget=budget,
         start=start,
         rewards=_rewards(rewards),
@@ -110,6 +106,15 @@ def make_schedule(
     )
 
 
+def _knobs(built: Built) -> tuple[KnobSpace, Target, Candidate]:
+    """A knob space, its judge, and the configuration that an episode starts at and is measured
+    against: the space's default, where the campaign's baseline is no configuration.
+    """
+    assert isinstance(built.space, KnobSpace)
+    assert built.space.default is not None
+    return built.space, built.target, built.space.default
+
+
 def _rewards(given: Mapping[str, float] | None) -> RewardModel:
     known = [item.name for item in fields(RewardModel)]
     for name in given or {}:
@@ -129,6 +134,10 @@ def _build(
     space: Mapping[str, Any] = KNOBS,
 ) -> Built:
     """The parts of a campaign that an environment has too; its driver is whoever acts."""
+    for key, given in (("problem", problem), ("target", target)):
+        if not isinstance(given, Mapping):
+            expected = "a mapping with a name, as in a campaign file"
+            raise ConfigError("<environment>", None, key, expected, repr(given))
     campaign = {
         "name": "environment",
         "problem": dict(problem),

@@ -106,8 +106,10 @@ def read_config(config: str | Path | Mapping[str, Any], overrides: Sequence[str]
     if str(config) in shipped and not _is_file(path):
         path = shipped[str(config)]
     if not _is_file(path):
-        expected = f"a file or one of {', '.join(shipped)}"
         near = nearest(str(config), shipped)
+        looks_like_a_file = path.suffix in (".yaml", ".yml") or len(path.parts) > 1
+        known = "a shipped name (`kernelwright list configs`)"
+        expected = "a file" if looks_like_a_file else f"a file or {known}"
         raise ConfigError(f"{config!s:.200}", None, "", expected, "nothing there", near)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -199,7 +201,7 @@ def read_text_file(
     place = (folder / name).resolve()
     try:
         content = place.read_bytes()
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise document.error(path, what, f"{name!r:.200} ({error})") from None
     files[str(place)] = hashlib.sha256(content).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.call import CallError, Kernel
 from kernelwright.env.compiler.runtime.toolchain import find_toolchain
 from kernelwright.env.problems.program import arguments
+from kernelwright.env.problems.shapes import shape_of, solved
 from kernelwright.env.types import Problem, TensorSpec, Workload
 from kernelwright.search.trial import Trial
 
@@ -36,7 +38,7 @@ class Loaded:
     def __init__(self, best: Winner) -> None:
         self._best = best
         self._source = as_c(best)
-        self._kernels: dict[Workload, Kernel] = {}
+        self._kernels: dict[tuple[int, ...], Kernel] = {}
 
     @property
     def source(self) -> str:
@@ -62,10 +64,10 @@ class Loaded:
         """
         arrays = self._bound(inputs, named)
         extents = self._extents(arrays)
-        workload = self._workload(extents)
-        if workload not in self._kernels:
-            self._kernels[workload] = self._built(workload)
-        results = self._kernels[workload](arrays, extents)
+        sizes = tuple(extents.values())
+        if sizes not in self._kernels:
+            self._kernels[sizes] = self._built(self._workload(extents), extents)
+        results = self._kernels[sizes](arrays, extents)
         outputs = tuple(results[t.name] for t in self.problem.tensors if t.role == "output")
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -100,24 +102,24 @@ class Loaded:
 
     def _extents(self, arrays: dict[str, Array]) -> dict[str, int]:
         """The extents that the inputs' shapes say; those that no input has are the problem's."""
-        first = self.problem.workloads[0]
-        known: dict[str, tuple[int, str]] = {}
-        for spec in self._inputs():
-            sizes = zip(spec.shape, arrays[spec.name].shape, strict=True)
-            for axis, (extent, size) in enumerate(sizes):
-                where = f"axis {axis} of {spec.name}"
-                expected, said = (
-                    known.setdefault(extent, (size, where))
-                    if isinstance(extent, str)
-                    else (extent, "the problem")
-                )
-                if size != expected:
-                    raise CallError(f"{where}: expected {expected}, as {said} has it, found {size}")
-        fixed = {n: e for n, e in first.extents if isinstance(e, int)}
-        lacking = [n for n, _ in first.extents if n not in known and n not in fixed]
-        if lacking:
-            raise CallError(f"{self.problem.name}: no input says the extent {lacking[0]}")
-        return {n: known[n][0] if n in known else fixed[n] for n, _ in first.extents}
+        axes = [
+            _Axis(spec.name, place, entry, size)
+            for spec in self._inputs()
+            for place, (entry, size) in enumerate(
+                zip(spec.shape, arrays[spec.name].shape, strict=True)
+            )
+        ]
+        said = _said(axes)
+        values = {name: value for name, (value, _) in said.items()}
+        extents: dict[str, int] = {}
+        for name, extent in self.problem.workloads[0].extents:
+            value = values.get(name, extent)
+            if not isinstance(value, int):
+                raise CallError(f"{self.problem.name}: no input says the extent {name}")
+            extents[name] = value
+        for axis in axes:
+            axis.check(extents, said)
+        return extents
 
     def _workload(self, extents: dict[str, int]) -> Workload:
         """The workload that these extents belong to."""
@@ -133,13 +135,58 @@ class Loaded:
         found = ", ".join(f"{name}={size}" for name, size in extents.items())
         raise CallError(f"{self.problem.name}: expected {expected}, found {found}")
 
-    def _built(self, workload: Workload) -> Kernel:
+    def _built(self, workload: Workload, extents: dict[str, int]) -> Kernel:
         made = self._best.program(workload)
         toolchain = find_toolchain(self._best.resolved["target"].get("toolchain"))
         text = unit(self.problem, made)
         build = BuildCache(cache_folder()).build(text, toolchain, self._best.flags)
-        extents = tuple(name for name, _ in workload.extents)
-        return Kernel(build.library, made.entry, arguments(self.problem), extents)
+        shapes = {t.name: shape_of(t, extents) for t in self.problem.tensors}
+        resolved = tuple(replace(a, shape=shapes[a.name]) for a in arguments(self.problem))
+        return Kernel(build.library, made.entry, resolved, tuple(extents))
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """An axis of an input: its entry in the declared shape, and its size in the given array."""
+
+    tensor: str
+    place: int
+    entry: str | int
+    size: int
+
+    def __str__(self) -> str:
+        return f"axis {self.place} of {self.tensor}"
+
+    def check(self, extents: dict[str, int], said: dict[str, tuple[int, _Axis]]) -> None:
+        """Refuse a size that is another one than the extents give."""
+        spec = TensorSpec(self.tensor, (self.entry,), "uint8", "input")
+        try:
+            (expected,) = shape_of(spec, extents)
+        except ValueError as error:
+            raise CallError(str(error)) from None
+        if self.size == expected:
+            return
+        if self.entry in said:
+            source = f"as {said[str(self.entry)][1]} has it"
+        elif isinstance(self.entry, int):
+            source = "as the problem has it"
+        else:
+            source = f"{self.entry} with {', '.join(f'{n}={e}' for n, e in extents.items())}"
+        raise CallError(f"{self}: expected {expected}, {source}, found {self.size}")
+
+
+def _said(axes: list[_Axis]) -> dict[str, tuple[int, _Axis]]:
+    """The extents that follow from sizes of axes, each with the first axis that says it."""
+    said: dict[str, tuple[int, _Axis]] = {}
+    while True:
+        known = {name: value for name, (value, _) in said.items()}
+        for axis in axes:
+            found = solved(axis.entry, axis.size, known)
+            if found is not None:
+                said[found[0]] = found[1], axis
+                break
+        else:
+            return said
 
 
 def load(folder: str | Path) -> Loaded:
@@ -156,7 +203,8 @@ def load(folder: str | Path) -> Loaded:
 def _check(spec: TensorSpec, array: Array) -> None:
     shape = ", ".join(map(str, spec.shape))
     expected = f"{spec.dtype}[{shape}]"
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        # A mask would be lost, and what lies below it computed with.
         found = f"a {type(array).__name__}"
         raise CallError(f"{spec.name}: expected a NumPy array {expected}, found {found}")
     if array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):

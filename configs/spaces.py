@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from kernelwright.configs.load import Campaign
+from kernelwright.configs.macros import name_fault, value_fault
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.spaces.expressions import Constraint, Expression, ExpressionError
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, TemplateSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Knob, Problem
@@ -30,10 +31,18 @@ def with_template(campaign: Campaign, problem: Problem) -> Problem:
         return problem
     knobs = []
     for name, values in (section.knobs or {}).items():
+        path = ("space", "knobs", name)
         try:
             knobs.append(Knob(name, tuple(values)))
         except ValueError as error:
-            raise document.error(("space", "knobs", name), "a knob", str(error)) from None
+            raise document.error(path, "a knob", str(error)) from None
+        fault = name_fault(name, problem)
+        if fault is not None:
+            raise document.error(path, "a macro's name", f"{name!r}, {fault}")
+        for value in values:
+            fault = value_fault(value)
+            if fault is not None:
+                raise document.error(path, "a macro's value", f"{value!r}: {fault}")
     known = {knob.name: knob for knob in knobs}
     default = {knob.name: knob.values[0] for knob in knobs}
     for name, value in (section.default or {}).items():
@@ -65,11 +74,11 @@ def make_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace
         return _source_space(campaign, problem)
     names = frozenset(knob.name for knob in problem.knobs)
     rules = tuple(_rule(campaign, place, names) for place in range(_count(campaign)))
-    what = "space" if kind == "template" else "target"
+    what, cls = ("space", TemplateSpace) if kind == "template" else ("target", KnobSpace)
     return _made(
         campaign,
         (what,),
-        lambda: KnobSpace(
+        lambda: cls(
             problem.knobs,
             (*target.constraints, *rules),
             members=target.members(problem),
@@ -84,7 +93,7 @@ def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], AnySpace
         return make()
     except (ValueError, CompilerError) as error:
         found = f"{type(error).__name__}: {error}"
-        raise campaign.document.error(path, f"a {path[0]} that can be made", found) from error
+        raise campaign.document.error(path, f"a {path[0]} that can be made", found) from None
 
 
 def _count(campaign: Campaign) -> int:

@@ -126,7 +126,10 @@ def as_c(best: Winner) -> str:
         WinnerError: if it has no C form.
     """
     made = best.program()
-    return "\n".join([_comment(_facts(best, made)), "", unit(best.problem, made)])
+    try:
+        return "\n".join([_comment(_facts(best, made)), "", unit(best.problem, made)])
+    except ProgramError as error:
+        raise WinnerError(f"expected a winner with a C form: {error}") from None
 
 
 def unit(problem: Problem, made: Program) -> str:

@@ -1,5 +1,5 @@
-"""What the options of problems, targets and drivers share: an error that names the option, and a
-mark for file names.
+"""What the options of problems, targets and drivers share: errors that name the option or blame the
+problem, and a mark for file names.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ class OptionError(ValueError):
     def __init__(self, option: str, expected: str, found: str, nearest: str | None = None) -> None:
         super().__init__(f"{option}: expected {expected}, found {found}")
         self.option, self.expected, self.found, self.nearest = option, expected, found, nearest
+
+
+class ProblemError(ValueError):
+    """A problem whose own parts do not fit together: its reference, its inputs, its tensors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -392,7 +392,8 @@ class Problem:
     convention; ``library`` is who else computes it. Knob values become a program by ``sketch``,
     which maps them to a schedule of the definition, or by ``template``, C text in which they are
     macros. ``magnitude`` maps input arrays to what each output element's error is measured in, by
-    output.
+    output. ``exact_on_integers``: float inputs that are small whole numbers have whole results that
+    every order of summation gives exactly.
     """
 
     name: str
@@ -413,6 +414,7 @@ class Problem:
     library: Library | None = None
     sketch: Callable[[Mapping[str, Scalar]], tuple[Directive, ...]] | None = None
     template: str | None = None
+    exact_on_integers: bool = False
 
     def __post_init__(self) -> None:
         _refuse(

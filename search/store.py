@@ -311,6 +311,13 @@ class SqliteStore:
 
     def trials(self) -> list[Trial]:
         """All trials in order."""
+        try:
+            return self._trials()
+        except (ValueError, KeyError, TypeError) as error:
+            what = str(error).splitlines()[0]
+            raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
+
+    def _trials(self) -> list[Trial]:
         verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
         order = {stage: i for i, stage in enumerate(Stage)}
         for number, stage, text in self._read("SELECT trial, stage, verdict FROM verdicts"):

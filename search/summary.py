@@ -8,7 +8,17 @@ from collections import Counter
 from typing import Any
 
 from kernelwright.env.compiler.schedule.trace import print_trace
-from kernelwright.env.types import Candidate, Directive, Evidence, Language, Role, Scalar, Stage
+from kernelwright.env.types import (
+    Candidate,
+    Directive,
+    Evidence,
+    Language,
+    Role,
+    Scalar,
+    Stage,
+    Status,
+    Verdict,
+)
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
@@ -18,12 +28,15 @@ NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid", "unconf
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """The confirmed trial of greatest speedup; while none is confirmed, the screened one of
-    greatest objective.
+    """The confirmed trial of greatest speedup, wins before ties before losses; while none is
+    confirmed, the screened one of greatest objective.
     """
-    confirmed = [(_ratio(t), -t.number, t) for t in trials if t.status.is_claim]
+    rank = {Status.WIN: 2, Status.TIE: 1, Status.LOSS: 0}
+    confirmed = [
+        (rank[t.status], _ratio(t), -t.number, t) for t in trials if t.status.is_claim
+    ]
     if confirmed:
-        return max(confirmed)[2]
+        return max(confirmed)[-1]
     passed = [
         (t.objective, -t.number, t) for t in trials if t.objective is not None and t.status.passed
     ]
@@ -65,9 +78,10 @@ def best_entry(trial: Trial) -> dict[str, Any]:
         "key": trial.candidate.key,
         "status": trial.status.value,
         "speedup": interval.estimate if interval else 2.0 ** (trial.objective or 0.0),
-        "ci_low": interval.low if interval and interval.low > 0 else None,
-        "ci_high": interval.high if interval and interval.high < math.inf else None,
+        "ci_low": _known(interval.low) if interval else None,
+        "ci_high": _known(interval.high) if interval else None,
         "evidence": Evidence(measurement.evidence).value,
+        "machine": measurement.machine,
         "trial": trial.number,
         "language": trial.candidate.language.value,
         "candidate": shown(trial.candidate),
@@ -88,8 +102,11 @@ def summarise(store: Store) -> dict[str, Any]:
     return {
         "best": best_entry(best) if best else None,
         "library_ratio": library.estimate if library else None,
+        "library_low": _known(library.low) if library else None,
+        "library_high": _known(library.high) if library else None,
         "trials": len(trials),
         "by_status": dict(sorted(counts.items())),
+        "failures": _failures(trials),
         "baseline": json.loads(meta["baseline"]) if "baseline" in meta else None,
         "seconds": spent.search_s + spent.confirm_s,
         # What a call cost stands in its event; a trial's share of it says who paid.
@@ -104,6 +121,26 @@ def summarise(store: Store) -> dict[str, Any]:
         "replies": _replies(events),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
+
+
+def _failures(trials: list[Trial]) -> list[dict[str, Any]]:
+    """The classes of failure with how often they came and what was seen first, most frequent
+    first.
+    """
+    found: dict[tuple[str, str], list[Verdict]] = {}
+    for trial in trials:
+        verdict = trial.verdicts[-1][1]
+        if verdict.code is not None:
+            found.setdefault((verdict.status.value, verdict.code), []).append(verdict)
+    rows = [
+        {"status": s, "code": c, "count": len(v), "evidence": v[0].evidence, "log": v[0].log}
+        for (s, c), v in found.items()
+    ]
+    return sorted(rows, key=lambda row: -len(found[row["status"], row["code"]]))
+
+
+def _known(limit: float) -> float | None:
+    return limit if 0 < limit < math.inf else None
 
 
 def _replies(events: list[Event]) -> dict[str, int]:

@@ -66,7 +66,8 @@ def test_refusals_exit_2_with_the_place(tmp_path):
     ("arguments", "said"),
     [
         (["show", "nowhere"], "no such run"),
-        (["run", "nowhere.yaml"], "expected a file or one of"),
+        (["run", "nowhere.yaml"], "expected a file, found nothing there"),
+        (["run", "nowhere"], "expected a file or a shipped name"),
         (["list", "driver"], "did you mean 'drivers'"),
         (["check"], "expected a CONFIG"),
         (["run"], "CONFIG"),

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from kernelwright.agents.chat import Malformed
 
-_OPEN = re.compile(r"^ {0,3}(`{3,})[ \t]*([A-Za-z0-9+#-]*)[ \t]*$")
+# A fence, the first word behind it without what some wrap it in (``{.c}``), and any other words.
+_OPEN = re.compile(
+    r"([ \t]*)(?:(`{3,})[ \t]*\{?\.?([^\s`,;:{}]*)[^`]*|(~{3,})[ \t]*\{?\.?([^\s,;:{}]*).*)"
+)
 # What reasoning models think aloud; blocks in there are drafts.
 _THOUGHT = re.compile(r"<think>.*?</think>|^.*?</think>", re.DOTALL)
 
@@ -30,24 +33,33 @@ def fenced(text: str, mark: str) -> str:
 
 
 def blocks(reply: str) -> list[Block]:
-    """Every fenced block in order; the last may be left open."""
+    """Every fenced block in order, without the indentation of its opening fence; the last may be
+    left open.
+    """
     found: list[Block] = []
-    fence, mark, lines = "", "", list[str]()
+    indent, fence, mark, lines = "", "", "", list[str]()
     for line in reply.replace("\r\n", "\n").split("\n"):
         if fence:
             closing = line.strip()
-            if closing and not closing.strip("`") and len(closing) >= len(fence):
+            if closing and not closing.strip(fence[0]) and len(closing) >= len(fence):
                 found.append(Block(mark, "".join(f"{x}\n" for x in lines)))
                 fence, lines = "", []
             else:
-                lines.append(line)
+                lines.append(_dedented(line, len(indent)))
             continue
-        opened = _OPEN.match(line)
+        opened = _OPEN.fullmatch(line)
         if opened:
-            fence, mark = opened[1], opened[2].lower()
+            indent, fence = opened[1], opened[2] or opened[4]
+            mark = (opened[3] or opened[5] or "").lower()
     if fence:
         found.append(Block(mark, "".join(f"{x}\n" for x in lines), closed=False))
     return found
+
+
+def _dedented(line: str, most: int) -> str:
+    """A line without its first blanks, at most so many."""
+    blanks = len(line) - len(line.lstrip(" \t"))
+    return line[min(blanks, most) :]
 
 
 def answer_block(reply: str, marks: tuple[str, ...]) -> str | Malformed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,7 +63,9 @@ class Knobs:
         if isinstance(text, Malformed):
             return text
         try:
-            found = json.loads(text, parse_constant=_no_constant)
+            found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
+        except _TwiceError as error:
+            return Malformed("wrong_schema", str(error))
         except (ValueError, RecursionError) as error:
             return Malformed("unparsable", f"expected JSON, found {error}")
         if not isinstance(found, dict):
@@ -105,6 +108,19 @@ def _rule(constraint: Constraint) -> str:
     given = [f"{name} = {value}" for name, value in constraint.constants]
     given += [f"{name} = {text}" for name, text in constraint.where]
     return "; ".join([constraint.text, *given])
+
+
+class _TwiceError(Exception):
+    """A name that an object has twice."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, whose second value for a name would silently take the first one's place."""
+    times = Counter(name for name, _ in pairs)
+    for name, found in times.items():
+        if found > 1:
+            raise _TwiceError(f"expected one value for {name!r:.40}, found {found}")
+    return dict(pairs)
 
 
 def _no_constant(text: str) -> float:

@@ -10,6 +10,8 @@ from typing import Any
 from kernelwright.agents.chat import Malformed
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.env.compiler.runtime.call import C_TYPES
+from kernelwright.env.spaces.ctext import code_of, may_define, shows_definition
+from kernelwright.env.spaces.source import SourceError, marker, read_regions
 from kernelwright.env.types import Candidate, ExtentRange, Language, Problem, TensorSpec
 
 HINTS = (
@@ -21,11 +23,6 @@ HINTS = (
     "rewrite it another way than anything listed",
 )
 MOST_BRIEF_LINES = 4
-_REGION = re.compile(
-    r"^[ \t]*//[ \t]*region[ \t]+(\w+)[ \t]*\n(.*?)^[ \t]*//[ \t]*endregion[ \t]+\1[ \t]*$",
-    re.MULTILINE | re.DOTALL,
-)
-_MARKER = re.compile(r"^[ \t]*//[ \t]*(?:end)?region\b", re.MULTILINE)
 
 
 class Source:
@@ -37,7 +34,9 @@ class Source:
 
     def __init__(self, space: Any, problem: Problem) -> None:
         self._space, self._problem = space, problem
-        self._entry = re.compile(rf"\b{re.escape(problem.name)}\s*\(")
+        self._regions = tuple(space.regions)
+        # Where the entry itself is in a region, regions alone define it, too.
+        self._inside = not shows_definition(self._outside(space.text), problem.name)
 
     def facts(self) -> Mapping[str, Any]:
         """The prototype, the macros of fixed extents, and which regions may change."""
@@ -72,32 +71,56 @@ class Source:
     def parse(self, reply: str) -> Candidate | Malformed:
         """The file in the reply's block, or its regions put into the start's file.
 
-        A file is told from regions by the function it defines.
+        A file is told from regions by what stands outside their markers: it defines the kernel.
         """
         text = answer_block(reply, ("c", "cpp", "c++", "h"))
         if isinstance(text, Malformed):
             return text
         if not text.strip():
             return Malformed("wrong_schema", "expected C, found an empty block")
-        regions = tuple(self._space.regions)
-        if not regions or self._entry.search(_without_comments(text)):
+        if not self._regions or self._is_whole(text):
             return self._whole(text)
-        found = dict(_REGION.findall(text))
-        if not found and len(regions) == 1 and not _MARKER.search(text):
-            found = {regions[0]: text}
-        strange = [name for name in found if name not in regions]
+        return self._spliced(text)
+
+    def _is_whole(self, text: str) -> bool:
+        outside = self._outside(text)
+        if shows_definition(outside, self._problem.name):
+            return True
+        marked = outside.count("\n") < text.count("\n")
+        return self._inside and marked and bool(code_of(outside).strip())
+
+    def _outside(self, text: str) -> str:
+        """What of a text is in no region, as far as its markers can be followed."""
+        lines, inside = [], False
+        for line in text.split("\n"):
+            kind, name = marker(line) or ("", "")
+            if name in self._regions:
+                inside = kind == "region"
+            elif not inside:
+                lines.append(line)
+        return "\n".join(lines)
+
+    def _spliced(self, text: str) -> Candidate | Malformed:
+        try:
+            outside, found = read_regions(text, self._regions)
+        except SourceError as error:
+            return Malformed("wrong_schema", str(error)[:200])
+        marked = [mark[1] for _, line in outside if (mark := marker(line))]
+        strange = [name for name in marked if name not in self._regions]
+        if not marked and len(self._regions) == 1:
+            found = [(self._regions[0], text)]
         if strange or not found:
-            seen = ", ".join(strange) or "none"
-            wanted = f"the function {self._problem.name}, or regions of {', '.join(regions)}"
+            seen = ", ".join(dict.fromkeys(strange)) or "none"
+            wanted = f"the function {self._problem.name}, or regions of {', '.join(self._regions)}"
             return Malformed("wrong_schema", f"expected {wanted}, found {seen:.80}")
         try:
-            candidate: Candidate = self._space.splice(found)
+            candidate: Candidate = self._space.splice(dict(found))
         except ValueError as error:
             return Malformed("wrong_schema", str(error)[:200])
         return candidate
 
     def _whole(self, text: str) -> Candidate | Malformed:
-        if not self._entry.search(_without_comments(text)):
+        if not may_define(text, self._problem.name):
             name = self._problem.name
             return Malformed("wrong_schema", f"expected a definition of {name}, found none")
         try:
@@ -132,7 +155,3 @@ def _macros(problem: Problem) -> list[str]:
 def _lines(text: str) -> list[str]:
     """Lines that say something, without their indentation."""
     return [stripped for line in text.splitlines() if (stripped := line.strip())]
-
-
-def _without_comments(text: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelwright.env.compiler.runtime.call import C_TYPES, prototype
+from kernelwright.env.compiler.runtime.call import CallError, prototype
 from kernelwright.env.problems.program import ProgramError, arguments, extent_macros
 from kernelwright.env.types import Problem, TensorSpec, Workload
 
@@ -15,15 +15,11 @@ def declaration(problem: Problem) -> str:
     Raises:
         ProgramError: if a tensor has no C type.
     """
-    for tensor in problem.tensors:
-        if tensor.dtype not in C_TYPES:
-            known = ", ".join(C_TYPES)
-            raise ProgramError(
-                f"{problem.name}: {tensor.name}: expected one of {known}, which C has, "
-                f"found {tensor.dtype}"
-            )
     extents = tuple(name for name, _ in problem.workloads[0].extents)
-    return prototype(problem.name, arguments(problem), extents)
+    try:
+        return prototype(problem.name, arguments(problem), extents)
+    except CallError as error:
+        raise ProgramError(f"{problem.name}: {error}") from None
 
 
 def abi(problem: Problem) -> str:

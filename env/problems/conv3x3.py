@@ -67,6 +67,7 @@ def conv3x3(*, h: Extent = 1024, w: Extent = 1024) -> Problem:
         plain_c=plain_c("conv3x3"),
         library=Library("NumPy", "kernelwright.env.problems.library:conv3x3"),
         sketch=_sketch,
+        exact_on_integers=True,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelwright.env.compiler.ir.nodes import Procedure, Stmt, Tensor
 from kernelwright.env.compiler.ir.simplify import whole
@@ -44,14 +45,28 @@ def fixed_extents(
 
 
 def plain_c(name: str, dtype: str = "float32") -> str:
-    """The plain loops of a problem; ``TYPE`` in the file stands for the type of its elements."""
+    """The plain loops of a problem; ``TYPE`` in the file stands for the type of its elements.
+
+    Raises:
+        ValueError: if C has no such type.
+    """
+    if dtype not in C_TYPES:
+        raise ValueError(f"{name}: expected one of {', '.join(C_TYPES)}, found {dtype}")
     return (C_DIR / f"{name}.c").read_text().replace("TYPE", C_TYPES[dtype])
 
 
 def normal_inputs(
     tensors: Sequence[TensorSpec],
 ) -> Callable[[Workload, np.random.Generator], Arrays]:
-    """A problem's ``inputs``: standard normal elements, tensor by tensor in declared order."""
+    """A problem's ``inputs``: standard normal elements, tensor by tensor in declared order.
+
+    Raises:
+        ValueError: if an input is no float that C has.
+    """
+    for spec in tensors:
+        if spec.role == "input" and spec.dtype not in FLOATS:
+            known = " or ".join(FLOATS)
+            raise ValueError(f"{spec.name}: expected {known}, found {spec.dtype}")
 
     def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
         extents = workload.fixed
@@ -62,3 +77,9 @@ def normal_inputs(
         }
 
     return inputs
+
+
+def kinds_of_rows(rows: int, kinds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Which of a number of kinds each row is, in turns from a random one on; as a column."""
+    out: NDArray[np.int64] = (np.arange(rows) + rng.integers(kinds))[:, None] % kinds
+    return out

@@ -3,13 +3,17 @@
 The error bound, to first order: the mean is a sum (`rounding`), so is the variance, whose
 deviations carry the mean's error too (Chan, Golub and LeVeque, The American Statistician 37(3),
 1983; Higham 2002, section 1.9). It is written with the mean of x² in place of the variance, so that
-the one-pass formula E[x²] - E[x]² passes where the mean is small, as it is here. The result carries
-the error of its deviation and half the relative error of the variance; a few roundings for the
-root, the quotient and x·a + b in either form follow.
+the one-pass formula E[x²] - E[x]² passes; where the mean is large, the bound is wide accordingly.
+The result carries the error of its deviation and half the relative error of the variance; a few
+roundings for the root, the quotient and x·a + b in either form follow.
+
+Rows are of four kinds, in turns: standard normal ones; some thirty times as wide; some with a mean
+of 10 or -10; and some that are nearly constant, with a variance around epsilon, so that it counts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,7 +21,12 @@ from numpy.typing import NDArray
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.nodes import Stmt
-from kernelwright.env.problems.definition import fixed_extents, normal_inputs, plain_c
+from kernelwright.env.problems.definition import (
+    fixed_extents,
+    kinds_of_rows,
+    normal_inputs,
+    plain_c,
+)
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
@@ -28,7 +37,10 @@ TENSORS = (
     TensorSpec("beta", ("cols",), "float32", "input"),
     TensorSpec("y", ("rows", "cols"), "float32", "output"),
 )
+DRAW = normal_inputs(TENSORS)
 EPSILON = 1e-5
+MEAN = 10
+WIDE = 30
 
 
 def layer_norm(*, rows: Extent = 512, cols: Extent = 1024) -> Problem:
@@ -46,7 +58,7 @@ def layer_norm(*, rows: Extent = 512, cols: Extent = 1024) -> Problem:
             f"with sums to {SUMMATION}",
         ),
         reference=_reference,
-        inputs=normal_inputs(TENSORS),
+        inputs=_inputs,
         flops=_flops,
         moved_bytes=compulsory_bytes(TENSORS),
         spaces=("schedule", "source", "template"),
@@ -105,6 +117,16 @@ def _magnitude(arrays: Arrays) -> Arrays:
     scale = gamma / np.sqrt(variance)
     of_scale = off * scale * (of_variance / variance / 2 + 6)
     return {"y": scale * (of_mean + off + 3 * (abs(x) + abs(mean))) + of_scale + 2 * beta}
+
+
+def _inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
+    arrays = DRAW(workload, rng)
+    x = arrays["x"]
+    rows = x.shape[0]
+    kind = kinds_of_rows(rows, 4, rng)
+    scale = np.select([kind == 1, kind == 3], [WIDE, math.sqrt(EPSILON)], 1)
+    mean = np.where(kind == 2, MEAN * rng.choice((-1, 1), (rows, 1)), 0)
+    return {**arrays, "x": (x * scale + mean).astype(np.float32)}
 
 
 def _flops(workload: Workload) -> int:

@@ -82,6 +82,7 @@ def matmul(
         plain_c=plain_c("matmul", dtype),
         library=Library("NumPy (BLAS)", "kernelwright.env.problems.library:matmul"),
         sketch=_sketch,
+        exact_on_integers=True,
     )
 
 

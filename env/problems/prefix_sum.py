@@ -45,6 +45,7 @@ def prefix_sum(*, n: Extent = 1 << 20, dtype: Literal["float32", "int32"] = "flo
         definition=fixed_extents("prefix_sum", tensors, _body),
         plain_c=plain_c("prefix_sum", dtype),
         library=Library("NumPy", "kernelwright.env.problems.library:prefix_sum"),
+        exact_on_integers=not is_exact,
     )
 
 

@@ -42,6 +42,14 @@ def unit(dtype: str) -> float:
     return float(np.finfo(np.dtype(dtype)).eps) / 2 * (2 if dtype == "float64" else 1)
 
 
+def underflow(dtype: str) -> float:
+    """The absolute error, in ``unit(dtype)``, of an operation whose result lies below the normal
+    numbers: at most the least of these, even where it is flushed to zero (Higham 2002, section
+    2.1).
+    """
+    return float(np.finfo(np.dtype(dtype)).tiny) / unit(dtype)
+
+
 def growth(roundings: T) -> T:
     """How many u a value is off, relatively, after so many roundings one after the other."""
     out: T = HIGHER_ORDER * np.minimum(roundings, CONFIDENCE * np.sqrt(roundings))

@@ -65,6 +65,7 @@ def row_sum(
         plain_c=plain_c("row_sum", dtype),
         library=Library("NumPy", "kernelwright.env.problems.library:row_sum"),
         sketch=_sketch,
+        exact_on_integers=True,
     )
 
 

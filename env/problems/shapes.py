@@ -67,6 +67,11 @@ def workload(**extents: int | Range) -> Workload:
     )
 
 
+def least(extent: Extent) -> int:
+    """The least that an extent can be."""
+    return extent if isinstance(extent, int) else extent.low
+
+
 def shape_of(spec: TensorSpec, extents: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of a tensor for these extents.
 
@@ -78,10 +83,8 @@ def shape_of(spec: TensorSpec, extents: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _size(tensor: str, entry: str | int, extents: Mapping[str, int]) -> int:
-    if isinstance(entry, int):
-        return entry
     try:
-        size = _evaluate(ast.parse(entry.strip(), mode="eval").body, extents)
+        size = entry if isinstance(entry, int) else _evaluate(_parsed(entry), extents)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         known = ", ".join(extents) or "none"
         raise ValueError(
@@ -93,6 +96,31 @@ def _size(tensor: str, entry: str | int, extents: Mapping[str, int]) -> int:
             f"tensor {tensor}: expected a size of at least 0, found {entry!r} = {size}"
         )
     return size
+
+
+def _parsed(entry: str) -> ast.expr:
+    return ast.parse(entry.strip(), mode="eval").body
+
+
+def solved(entry: str | int, size: int, known: Mapping[str, int]) -> tuple[str, int] | None:
+    """The extent that makes a shape's entry this size: its name and value. None unless it is the
+    only one in the entry that is not known, and the entry is linear in it with a whole solution.
+    """
+    if isinstance(entry, int):
+        return None
+    try:
+        node = _parsed(entry)
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - set(known)
+        if len(names) != 1:
+            return None
+        (name,) = names
+        at = [_evaluate(node, {**known, name: value}) for value in range(3)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    slope = at[1] - at[0]
+    if slope == 0 or at[2] - at[1] != slope or (size - at[0]) % slope:
+        return None
+    return name, (size - at[0]) // slope
 
 
 def _evaluate(node: ast.expr, extents: Mapping[str, int]) -> int:

@@ -29,7 +29,7 @@ from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
-from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
+from kernelwright.env.problems.shapes import Extent, compulsory_bytes, least, workload
 from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
 
 EMPTY_ROWS = 1 / 8
@@ -44,13 +44,11 @@ def spmv(
     dtype: Literal["float32", "float64"] = "float32",
 ) -> Problem:
     """y[i] = Σ_p vals[p] x[crd[p]] over pos[i] ≤ p < pos[i + 1]."""
-    if (
-        isinstance(rows, int)
-        and isinstance(cols, int)
-        and isinstance(nnz, int)
-        and nnz > rows * cols
-    ):
-        raise OptionError("nnz", f"at most rows x cols = {rows * cols}", str(nnz))
+    room, most = least(rows) * least(cols), nnz if isinstance(nnz, int) else nnz.high
+    if most > room:
+        ranged = any(not isinstance(extent, int) for extent in (rows, cols))
+        what = "the least rows x cols" if ranged else "rows x cols"
+        raise OptionError("nnz", f"at most {what} = {room}", str(most))
     tensors = (
         TensorSpec("pos", ("rows + 1",), "int32", "input"),
         TensorSpec("crd", ("nnz",), "int32", "input"),
@@ -87,6 +85,7 @@ def spmv(
         definition=fixed_extents("spmv", tensors, body),
         plain_c=plain_c("spmv", dtype),
         library=Library("SciPy", "kernelwright.env.problems.library:spmv", "scipy"),
+        exact_on_integers=True,
     )
 
 

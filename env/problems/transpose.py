@@ -59,6 +59,7 @@ def transpose(
         plain_c=plain_c("transpose", dtype),
         library=Library("NumPy", "kernelwright.env.problems.library:transpose"),
         sketch=_sketch,
+        exact_on_integers=True,
     )
 
 

@@ -7,5 +7,6 @@ from __future__ import annotations
 SPACES: dict[str, str] = {
     "knobs": "kernelwright.env.spaces.knobs:KnobSpace",
     "schedule": "kernelwright.env.spaces.schedule:ScheduleSpace",
+    "template": "kernelwright.env.spaces.knobs:TemplateSpace",
     "source": "kernelwright.env.spaces.source:SourceSpace",
 }

@@ -280,3 +280,7 @@ class KnobSpace:
             base.append(scale[self.levels[:, i]].astype(np.float64))
         products = [base[i] * base[j] for i in range(len(base)) for j in range(i, len(base))]
         return np.stack([*base, *products], axis=1)
+
+
+class TemplateSpace(KnobSpace):
+    """A C file of one's own with its macros as knobs; a step is as in any space of knobs."""

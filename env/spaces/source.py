@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Violation
+from kernelwright.env.spaces.ctext import code_of, may_define
 from kernelwright.env.types import Candidate, Language
 
 MAX_BYTES = 64 * 1024
 _MARK = re.compile(r"[ \t]*//[ \t]*(region|endregion)[ \t]+(\w+)[ \t]*\r?")
-# Comments and literals, so that what stands in them is not taken for code.
-_SILENT = re.compile(
-    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?""", re.DOTALL
-)
 _FACTS = (r"\bfor\b", r"\bwhile\b", r"\bif\b", r"#\s*pragma\b", r"\b_mm\w*_", r"\bvector_size\b")
 
 
@@ -43,18 +40,28 @@ class _Parsed:
     regions: tuple[tuple[str, str], ...]
 
 
-def _parse(text: str, names: Sequence[str]) -> _Parsed:
-    """A text by the regions of some names; markers of other names are text like any other.
+def marker(line: str) -> tuple[str, str] | None:
+    """What a line marks, ``region`` or ``endregion``, and the region's name; None if it is text."""
+    mark = _MARK.fullmatch(line)
+    return (mark[1], mark[2]) if mark else None
+
+
+def read_regions(
+    text: str, names: Sequence[str]
+) -> tuple[list[tuple[int, str]], list[tuple[str, str]]]:
+    """A text by the regions of some names: the lines outside with their numbers, markers among
+    them, then each region's text; markers of other names are text like any other.
 
     Raises:
-        SourceError: if a region is missing, stands twice, or is not closed before another opens.
+        SourceError: if a region stands twice, or is not closed before another opens.
     """
     outside: list[tuple[int, str]] = []
     inside: dict[str, list[str]] = {}
     current: str | None = None
     for number, line in enumerate(text.split("\n"), start=1):
-        mark = _MARK.fullmatch(line)
-        kind, name = mark.groups() if mark and mark[2] in names else (None, "")
+        kind, name = marker(line) or ("", "")
+        if name not in names:
+            kind = ""
         if kind == "region":
             if current is not None:
                 raise SourceError(
@@ -74,12 +81,23 @@ def _parse(text: str, names: Sequence[str]) -> _Parsed:
         outside.append((number, line))
     if current is not None:
         raise SourceError(f"region {current}: expected a line // endregion {current}, found none")
-    missing = [name for name in names if name not in inside]
+    return outside, [(name, "".join(lines)) for name, lines in inside.items()]
+
+
+def _parse(text: str, names: Sequence[str]) -> _Parsed:
+    """A text by all regions of some names.
+
+    Raises:
+        SourceError: if they are not in order, or one is missing.
+    """
+    outside, inside = read_regions(text, names)
+    found = {name for name, _ in inside}
+    missing = [name for name in names if name not in found]
     if missing:
         raise SourceError(
             f"region {missing[0]}: expected a line // region {missing[0]}, found none"
         )
-    return _Parsed(tuple(outside), tuple((name, "".join(inside[name])) for name in inside))
+    return _Parsed(tuple(outside), tuple(inside))
 
 
 class SourceSpace:
@@ -123,7 +141,7 @@ class SourceSpace:
             reason = f"expected at most {MAX_BYTES} bytes, found {size_bytes}"
             return (Violation("too_long", reason),)
         found = self._edits(text) if self.regions else []
-        if not self._defines_entry(text):
+        if not may_define(text, self.entry):
             reason = f"expected a definition of the function {self.entry}, found none"
             found.append(Violation("no_entry", reason))
         return tuple(found)
@@ -149,16 +167,6 @@ class SourceSpace:
             reason = f"at the end: outside the regions expected {line!r}, found nothing"
             return [Violation("outside_regions", reason)]
         return []
-
-    def _defines_entry(self, text: str) -> bool:
-        """Whether the entry's name, its parameters and an opening brace follow each other."""
-        pieces = re.split(r"([;{}])", _SILENT.sub(" ", text))
-        name = re.compile(rf"\b{re.escape(self.entry)}\s*\(")
-        for head, end in zip(pieces[::2], pieces[1::2], strict=False):
-            found = name.search(head) if end == "{" else None
-            if found and ")" in head[found.end() :]:
-                return True
-        return False
 
     def region(self, candidate: Candidate, name: str) -> str:
         """What a candidate has inside a region.
@@ -226,7 +234,7 @@ class SourceSpace:
         hints to the compiler and uses vectors.
         """
         text = _text(candidate)
-        code = _SILENT.sub(" ", text)
+        code = code_of(text)
         counts = [float(len(re.findall(pattern, code))) for pattern in _FACTS]
         sizes = [math.log2(1 + len(code)), math.log2(1 + code.count("\n"))]
         return np.array([*sizes, *counts], dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,10 @@ class BuildFailureError(Exception):
     log: str = ""
 
 
+class CompilerBrokenError(RuntimeError):
+    """A compiler that compiles nothing any more: no candidate's fault, so nothing is recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loadable:
     """What a worker loads: its command line, the library it is told, and the compiler's log."""
@@ -38,6 +43,12 @@ class Loadable:
     command: tuple[str, ...]
     library: str
     log: str = ""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its files still lie where they were built: a cache may be pruned any time."""
+        files = [self.command[-1], *([self.library] if self.library.endswith(".so") else [])]
+        return all(Path(file).is_file() for file in files)
 
 
 class Builder:
@@ -65,12 +76,12 @@ class Builder:
             BuildFailureError: if there is no such library.
         """
         place = (candidate.key, workload.label)
-        if place not in self._known:
+        known = self._known.get(place)
+        if known is None or (isinstance(known, Loadable) and not known.is_there):
             try:
-                self._known[place] = self._make(candidate, workload)
+                known = self._known[place] = self._make(candidate, workload)
             except BuildFailureError as failure:
-                self._known[place] = failure
-        known = self._known[place]
+                known = self._known[place] = failure
         if isinstance(known, BuildFailureError):
             raise known
         return known
@@ -84,6 +95,7 @@ class Builder:
         except ScheduleError as error:
             raise BuildFailureError(Status.BUILD_ERROR, "illegal_directive", str(error)) from None
         except BuildError as error:
+            self._see_that_it_compiles()
             first = _first_error(error.log) or str(error).splitlines()[0]
             raise BuildFailureError(Status.BUILD_ERROR, "compile_error", first, error.log) from None
         except ProgramError as error:
@@ -91,6 +103,20 @@ class Builder:
         except CompilerError as error:
             raise BuildFailureError(Status.BUILD_ERROR, "not_lowered", str(error)) from None
         return Loadable((self._program("worker.c"),), str(build.library), build.log)
+
+    def _see_that_it_compiles(self) -> None:
+        """Tell a candidate that does not compile from a compiler that compiles nothing.
+
+        Raises:
+            CompilerBrokenError: if the compiler refuses what it must accept.
+        """
+        with tempfile.TemporaryDirectory(prefix="kernelwright-") as folder:
+            try:
+                library = str(Path(folder) / "empty.so")
+                self._toolchain.compile("int kw_empty;\n", library, self._flags)
+            except BuildError as error:
+                text = f"{self._toolchain.name} no longer compiles anything: {error}"
+                raise CompilerBrokenError(text) from None
 
     def text(self, candidate: Candidate, workload: Workload) -> str:
         """The whole translation unit: prototype, the candidate, and what the worker calls.
@@ -127,7 +153,7 @@ class Builder:
 
     def _program(self, name: str) -> str:
         """The path of a worker's program or library, compiled once."""
-        if name not in self._programs:
+        if name not in self._programs or not Path(self._programs[name]).is_file():
             text = (_HERE / name).read_text()
             text = text.replace('#include "flush.h"', (_HERE / "flush.h").read_text())
             executable = name == "worker.c"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.options import ProblemError
 from kernelwright.env.types import Arrays, Problem
 from kernelwright.evaluators.cpu.memory import Arena
 
@@ -29,19 +31,28 @@ class Answers:
     The reference is computed here, in a process that never loads a candidate.
     """
 
-    def __init__(self, problem: Problem, inputs: Arrays) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        inputs: Arrays,
+        shapes: Mapping[str, tuple[int, ...]],
+        *,
+        exact: bool = False,
+    ) -> None:
         self._model = problem.error_model
-        self._reference = problem.reference(inputs)
+        self._reference = _expected(problem, inputs, shapes)
         self._inverse: dict[str, NDArray[np.float64]] = {}
-        self._exact = self._model.bound == 0
+        self._exact = exact or self._model.bound == 0
+        # Where the answer is no finite number, nothing else is right.
+        self._odd = {n: ~np.isfinite(a) for n, a in self._reference.items() if a.dtype.kind == "f"}
+        self._odd = {name: odd for name, odd in self._odd.items() if odd.any()}
         if problem.magnitude is not None and not self._exact:
             for name, scale in problem.magnitude(inputs).items():
                 wide = np.asarray(scale, np.float64)
                 with np.errstate(divide="ignore"):
                     inverse = np.minimum(1 / wide, _FORBIDDING)
-                self._inverse[name] = np.ascontiguousarray(
-                    np.broadcast_to(inverse, self._reference[name].shape)
-                )
+                shape = self._reference[name].shape
+                self._inverse[name] = np.array(np.broadcast_to(inverse, shape), order="C")
         self._room = {n: np.empty(a.shape, np.float64) for n, a in self._reference.items()}
 
     def check(self, arena: Arena) -> tuple[Fault | None, float]:
@@ -63,16 +74,25 @@ class Answers:
     def _error(
         self, name: str, output: NDArray[np.generic], reference: NDArray[np.generic]
     ) -> float:
+        if output.dtype == np.bool_:
+            # Any byte but 0 and 1 is no answer, though NumPy takes it for True.
+            same = np.array_equal(output.view(np.uint8), reference.astype(np.uint8))
+            return 0.0 if same else np.inf
         if self._exact:
-            return 0.0 if np.array_equal(output, reference) else np.inf
-        room = self._room[name]
+            same = np.array_equal(output, reference, equal_nan=output.dtype.kind == "f")
+            return 0.0 if same else np.inf
+        room, odd = self._room[name], self._odd.get(name)
         with np.errstate(all="ignore"):
             np.subtract(output, reference, out=room, dtype=np.float64, casting="unsafe")
+            if odd is not None:
+                if not np.array_equal(output[odd], reference[odd], equal_nan=True):
+                    return np.inf
+                room[odd] = 0.0
             if name in self._inverse:
                 np.abs(room, out=room)
-                room *= self._inverse[name]
+                np.multiply(room, self._inverse[name], out=room)
                 return float(room.max(initial=0.0))
-            norm = float(np.linalg.norm(reference))
+            norm = float(np.linalg.norm(reference if odd is None else reference[~odd]))
             distance = float(np.linalg.norm(room))
         return distance / norm if norm else (0.0 if distance == 0 else np.inf)
 
@@ -98,8 +118,11 @@ class Answers:
                     f"{name}{_at(place)} is {found}, {int(odd.sum()):,} elements are not finite"
                 )
                 return Fault("not_finite", evidence, None)
-        if self._exact:
-            wrong = output != reference
+        if output.dtype == np.bool_:
+            wrong = output.view(np.uint8) != reference.astype(np.uint8)
+        elif self._exact or name in self._odd:
+            both_nan = (output != output) & (reference != reference)
+            wrong = (output != reference) & ~both_nan
         elif name in self._inverse:
             wrong = self._room[name] > self._model.bound
         else:
@@ -111,6 +134,33 @@ class Answers:
         whole = "" if self._exact or name in self._inverse else "in the norm; "
         known = error if np.isfinite(error) else None
         return Fault("wrong_value", f"{whole or count}{shown}{limit}", known)
+
+
+def _expected(
+    problem: Problem, inputs: Arrays, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, NDArray[np.generic]]:
+    """The reference's outputs.
+
+    Raises:
+        ProblemError: if it raises, or gives other outputs than the problem declares.
+    """
+    where = f"{problem.name}: reference"
+    try:
+        found = problem.reference(inputs)
+    except Exception as error:
+        raise ProblemError(f"{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Mapping) or set(found) != set(shapes):
+        names = sorted(found) if isinstance(found, Mapping) else type(found).__name__
+        raise ProblemError(f"{where}: expected outputs {sorted(shapes)}, found {names}")
+    out = {}
+    for name, shape in shapes.items():
+        array = np.asarray(found[name])
+        if array.shape != shape or array.dtype.kind not in "fiub":
+            expected = f"expected numbers of shape {list(shape)}"
+            kind = f"{array.dtype}{list(array.shape)}"
+            raise ProblemError(f"{where}: output {name}: {expected}, found {kind}")
+        out[name] = array
+    return out
 
 
 def _at(place: tuple[int, ...]) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.options import ProblemError
 from kernelwright.env.problems.shapes import shape_of
 from kernelwright.env.types import Arrays, Problem, TensorSpec, Workload
 
@@ -90,18 +91,25 @@ class Arena:
         self.extents = workload.fixed
         self.slots = slots_of(problem, self.extents)
         self.sets = len(values)
-        inputs = [slot for slot in self.slots if slot.is_input]
+        self._values = values
+        # Which values lie at each of the places that a worker knows.
+        self._held = list(range(len(values)))
+        self._inputs = inputs = [slot for slot in self.slots if slot.is_input]
         self._outputs = [slot for slot in self.slots if not slot.is_input]
         self._inputs_map: mmap.mmap | None = None
         self.inputs_fd, self._inputs_map = _file(sum(s.map_bytes for s in inputs) * self.sets)
         self.outputs_fd, self._outputs_map = _file(sum(s.map_bytes for s in self._outputs))
         for number, arrays in enumerate(values):
             for slot in inputs:
+                if slot.name not in arrays:
+                    found = ", ".join(arrays) or "nothing"
+                    what = f"{problem.name}: inputs: expected an array {slot.name}, found {found}"
+                    raise ProblemError(what)
                 array = arrays[slot.name]
                 if array.shape != slot.shape or array.dtype != slot.dtype:
-                    raise ValueError(
-                        f"{problem.name}: {slot.name}: expected {slot.dtype}{list(slot.shape)}, "
-                        f"found {array.dtype}{list(array.shape)}"
+                    raise ProblemError(
+                        f"{problem.name}: inputs: {slot.name}: expected {slot.dtype}"
+                        f"{list(slot.shape)}, found {array.dtype}{list(array.shape)}"
                     )
                 view(self._inputs_map, slot, number)[...] = array
         _seal(self.inputs_fd)
@@ -109,6 +117,16 @@ class Arena:
         self._bytes = np.frombuffer(self._outputs_map, np.uint8)
         self.views = {slot.name: view(self._outputs_map, slot, 0) for slot in self._outputs}
         self._pattern = np.uint64(0)
+
+    def place(self, number: int, at: int) -> None:
+        """Have the values ``number`` lie at the place ``at``, so that an address says nothing about
+        what is found there.
+        """
+        if self._held[at] == number or self._inputs_map is None:
+            return
+        for slot in self._inputs:
+            view(self._inputs_map, slot, at)[...] = self._values[number][slot.name]
+        self._held[at] = number
 
     def poison(self, tag: int) -> None:
         """Fill every output, and what lies beside it, with a pattern of this ``tag`` (16 bits)."""

@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from kernelwright.env.compiler.ir.nodes import DTYPES
 from kernelwright.env.compiler.machine.device import Device
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildError, find_toolchain
+from kernelwright.env.options import ProblemError
+from kernelwright.env.problems.integers import integer_inputs
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
@@ -63,11 +66,24 @@ class _Stage:
     """One workload of fixed extents: its memory and its answers."""
 
     def __init__(self, problem: Problem, workload: Workload, rng: np.random.Generator) -> None:
-        self._problem, self._workload = problem, workload
-        self._values: tuple[Arrays, ...] = tuple(problem.inputs(workload, rng) for _ in range(SETS))
-        self.arena = self._fresh()
-        self.answers = [Answers(problem, arrays) for arrays in self._values]
-        self.extents = workload.fixed
+        self._problem, self._workload, self.extents = problem, workload, workload.fixed
+        values = [_drawn_inputs(problem, workload, rng) for _ in range(SETS)]
+        exact = [False] * SETS
+        if problem.exact_on_integers:
+            # Sums of whole numbers are exact in any order, so not a single term may be missing.
+            values.append(integer_inputs(problem, values[0], rng))
+            exact.append(True)
+        self._values: tuple[Arrays, ...] = tuple(values)
+        try:
+            self.arena = self._fresh()
+            shapes = {slot.name: slot.shape for slot in self.arena.slots if not slot.is_input}
+            self.answers = [
+                Answers(problem, arrays, shapes, exact=is_exact)
+                for arrays, is_exact in zip(values, exact, strict=True)
+            ]
+        except (MemoryError, OSError) as error:
+            what = f"{problem.name} {workload.label}: no memory for its arrays: {error}"
+            raise ProblemError(what) from None
 
     def _fresh(self) -> Arena:
         return Arena(self._problem, self._workload, self._values)
@@ -78,6 +94,19 @@ class _Stage:
         """
         self.arena.close()
         self.arena = self._fresh()
+
+
+def _drawn_inputs(problem: Problem, workload: Workload, rng: np.random.Generator) -> Arrays:
+    """Input values.
+
+    Raises:
+        ProblemError: if the problem's generator raises.
+    """
+    try:
+        return problem.inputs(workload, rng)
+    except (Exception, SystemExit) as error:  # a user's generator may raise anything
+        what = f"{problem.name} {workload.label}: inputs: {type(error).__name__}: {error}"
+        raise ProblemError(what) from error
 
 
 class _ArmFailedError(Exception):
@@ -140,23 +169,22 @@ class Cpu:
     ) -> None:
         del seed
         self.problem, self._limit_s, self.threads = problem, limit_s, threads
-        if problem.reference is None or not any(t.role == "output" for t in problem.tensors):
-            raise ValueError(f"{problem.name}: expected a problem with outputs and a reference")
+        _check_tensors(problem)
         self._rng = np.random.default_rng(secrets.randbits(256))
         self._stages: dict[tuple[str, int], _Stage] = {}
         self._call_s: dict[str, float] = {}
         self._environment = _environment(threads)
         self.missing: tuple[str, ...] = ()
-        self._machine = _machine()
+        self.fingerprint = _machine()
         try:
             found = find_toolchain(toolchain)
-        except BuildError:
+        except BuildError as error:
             wanted = toolchain or "gcc, clang or the Python package ziglang"
-            self.missing = (f"a C compiler ({wanted})",)
+            self.missing = (f"a C compiler ({wanted}: {error})",)
             return
         found.translate(flags)
         openmp = ("-fopenmp",) if threads > 1 and "-fopenmp" not in flags else ()
-        self._machine = f"{self._machine}; {found.version}; {' '.join(flags)}"
+        self.fingerprint = f"{self.fingerprint}; {found.version}; {' '.join(flags)}"
         cache_ = BuildCache(cache_folder())
         self._builder = Builder(problem, found, (*flags, *openmp), cache_)
 
@@ -247,7 +275,7 @@ class Cpu:
                             clock="worker-monotonic",
                             cache_state=request.state,
                             evidence=Evidence.MEASURED,
-                            machine=self._machine,
+                            machine=self.fingerprint,
                         )
                     )
             except BuildFailureError as failure:
@@ -343,10 +371,12 @@ class Cpu:
         self, stage: _Stage, worker: Worker, arm: Arm, state: CacheState, limit_s: float
     ) -> tuple[float, int]:
         """One call on poisoned outputs: its time in ns, and which inputs it had."""
-        number = int(self._rng.integers(SETS))
+        number = int(self._rng.integers(len(stage.answers)))
+        place = int(self._rng.integers(len(stage.answers)))
+        stage.arena.place(number, place)
         stage.arena.poison(int(self._rng.integers(1, 1 << 16)))
         try:
-            return worker.call(number, state, limit_s), number
+            return worker.call(place, state, limit_s), number
         except WorkerError as error:
             raise _ArmFailedError(arm, _verdict(error)) from None
 
@@ -374,21 +404,43 @@ class Cpu:
     def _stage(self, workload: Workload, number: int) -> _Stage:
         place = (workload.label, number)
         if place not in self._stages:
-            self._stages[place] = _Stage(self.problem, self._drawn(workload), self._rng)
+            self._stages[place] = _Stage(self.problem, self._drawn(workload, number), self._rng)
         return self._stages[place]
 
-    def _drawn(self, workload: Workload) -> Workload:
-        """The workload with every range replaced by a number from it."""
-        extents = tuple(
-            (
-                name,
-                int(self._rng.integers(extent.low, extent.high + 1))
-                if isinstance(extent, ExtentRange)
-                else extent,
+    def _drawn(self, workload: Workload, number: int) -> Workload:
+        """The workload with every range replaced by a number from it: the least, the greatest, and
+        then odd ones, which no tile divides.
+        """
+
+        def drawn(extent: ExtentRange) -> int:
+            if number < 2:
+                return (extent.low, extent.high)[number]
+            value = int(self._rng.integers(extent.low, extent.high + 1))
+            return value if value % 2 or value == extent.high else value + 1
+
+        return Workload(
+            tuple(
+                (name, drawn(extent) if isinstance(extent, ExtentRange) else extent)
+                for name, extent in workload.extents
             )
-            for name, extent in workload.extents
         )
-        return Workload(extents)
+
+
+def _check_tensors(problem: Problem) -> None:
+    """Refuse what has no place in a kernel's arguments.
+
+    Raises:
+        ProblemError: naming the tensor.
+    """
+    if not any(t.role == "output" for t in problem.tensors):
+        raise ProblemError(f"{problem.name}: expected at least one output")
+    for tensor in problem.tensors:
+        if tensor.dtype not in DTYPES:
+            expected = f"expected one of {', '.join(DTYPES)} on a CPU, found {tensor.dtype}"
+            raise ProblemError(f"{problem.name}: {tensor.name}: {expected}")
+        if tensor.role == "scratch":
+            expected = "expected inputs and outputs; scratch is not granted on a CPU yet"
+            raise ProblemError(f"{problem.name}: {tensor.name}: {expected}")
 
 
 def unscheduled_program(problem: Problem) -> Candidate:

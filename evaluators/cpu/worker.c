@@ -23,7 +23,7 @@ enum { LIBRARY_MISSING = 1, ENTRY_MISSING = 2, NOT_MAPPED = 3, BAD_SETUP = 4 };
 enum { COLD = 0, WARM = 1 };
 
 struct header {
-    int64_t arrays, extents, sets, page, path_bytes, core_limit;
+    int64_t arrays, extents, sets, page, path_bytes, memory_bytes;
 };
 struct array {
     int64_t is_input, offset, set_stride, map_bytes, lead, bytes;
@@ -155,6 +155,9 @@ int main(int count, char **words)
     receive(path, (size_t)header.path_bytes);
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
+    rlim_t most = (rlim_t)header.memory_bytes;
+    struct rlimit memory = {most, most};
+    setrlimit(RLIMIT_AS, &memory);
     for (int i = 0; i < header.arrays; i++)
         for (int s = 0; s < (arrays[i].is_input ? header.sets : 1); s++)
             maps[i][s] = map_between_guards(&arrays[i], s);

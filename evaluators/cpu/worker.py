@@ -24,6 +24,8 @@ _REPLY = struct.Struct("4q224s")
 _READY, _DONE, _REFUSED, _SIGNALLED = 1, 2, 3, 4
 _LIBRARY_MISSING, _ENTRY_MISSING = 1, 2
 _STATES = {CacheState.COLD: 0, CacheState.WARM: 1}
+# What a kernel may have beside its operands: address space, so stacks of threads count whole.
+MEMORY_BYTES = 4 << 30
 _SIGNALS: dict[int, str] = {
     signal.SIGSEGV: "segmentation_fault",
     signal.SIGBUS: "bus_error",
@@ -73,13 +75,15 @@ class Worker:
             self._process = _spawn(
                 command, (calls, arena.inputs_fd, arena.outputs_fd, replies), environment
             )
-        except BaseException:
+        except OSError as error:
             os.close(self._calls)
             os.close(self._replies)
-            raise
+            reason = f"the worker cannot be started: {error}"
+            raise WorkerError(Status.BROKEN, "worker", reason) from None
         finally:
             os.close(calls)
             os.close(replies)
+        self._pidfd = os.pidfd_open(self._process.pid)
         try:
             self._send(_setup(library, arena))
             self._receive(limit_s, "loading")
@@ -98,7 +102,7 @@ class Worker:
 
     def close(self) -> None:
         """Kill the process and everything it started, and wait for it."""
-        for descriptor in (self._calls, self._replies):
+        for descriptor in (self._calls, self._replies, self._pidfd):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         # The group first: its leader's number stays taken until it is waited for.
@@ -123,11 +127,16 @@ class Worker:
         deadline, message = time.monotonic() + limit_s, b""
         poll = select.poll()
         poll.register(self._replies, select.POLLIN)
+        # A child that a kernel leaves behind may hold the pipe open: the process's own end counts.
+        poll.register(self._pidfd, select.POLLIN)
         while len(message) < _REPLY.size:
             left = deadline - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
+            ready = poll.poll(left * 1000) if left > 0 else []
+            if not ready:
                 evidence = f"{what} took longer than {limit_s:.3g} s"
                 raise WorkerError(Status.TIMEOUT, "timeout", evidence)
+            if all(descriptor == self._pidfd for descriptor, _ in ready):
+                raise self._death()
             part = os.read(self._replies, _REPLY.size - len(message))
             if not part:
                 raise self._death()
@@ -186,7 +195,9 @@ def _refusal(why: int, text: str) -> WorkerError:
 
 def _setup(library: str, arena: Arena) -> bytes:
     path = library.encode() + b"\0"
-    parts = [_HEADER.pack(len(arena.slots), len(arena.extents), arena.sets, PAGE, len(path), 0)]
+    memory = MEMORY_BYTES + sum((s.map_bytes + 2 * PAGE) * arena.sets for s in arena.slots)
+    head = (len(arena.slots), len(arena.extents), arena.sets, PAGE, len(path), memory)
+    parts = [_HEADER.pack(*head)]
     for slot in arena.slots:
         fields = (
             slot.is_input,

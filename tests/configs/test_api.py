@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 import sys
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from kernelwright.configs.load import read_config
 from kernelwright.configs.resolve import UnknownNameError, resolve
 from kernelwright.env.compiler.machine.device import DEVICES_DIR
 from kernelwright.search.campaign import ReplayError
+from kernelwright.search.store import SqliteStore, StoreError
 
 SMALL = {
     "name": "small",
@@ -25,6 +27,7 @@ SMALL = {
 }
 PLUGIN = '''
 from kernelwright.search.drivers.random import Random
+from kernelwright.search.store import SqliteStore, StoreError
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 
 
@@ -428,3 +431,86 @@ def test_a_comparison_counts_what_a_stopped_run_had(tmp_path):
     other.write_text(yaml.safe_dump(SMALL | {"budget": {"trials": 500}}))
     with pytest.raises(ConfigError, match="stop"):
         compare_configs([paths[0], str(other)], seeds=6)
+
+
+ON_CPU = {
+    "name": "cpu",
+    "problem": {"name": "matmul", "m": 8, "n": 8, "k": 8},
+    "space": {"kind": "schedule"},
+    "target": {"name": "cpu", "flags": ["-O1"]},
+    "driver": {"name": "random"},
+    "judge": {"screen": {"pairs": 1}, "confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
+    "budget": {"trials": 2},
+}
+
+
+@pytest.mark.cc
+def test_a_run_does_not_go_on_with_another_machine_or_compiler(tmp_path):
+    summary = api.run(ON_CPU, tmp_path / "r")
+    assert "gcc" in summary["best"]["machine"] or "clang" in summary["best"]["machine"]
+    with SqliteStore(tmp_path / "r" / "run.sqlite") as store:
+        store.set_meta(machine="another one; tcc 0.9")
+    with pytest.raises(ConfigError) as caught:
+        api.run(ON_CPU | {"budget": {"trials": 3}}, tmp_path / "r")
+    assert caught.value.path == "target (machine and compiler)"
+    assert "tcc" in caught.value.expected
+
+
+@pytest.mark.cc
+def test_the_winner_is_left_as_c(tmp_path):
+    api.run(ON_CPU, tmp_path / "r")
+    text = (tmp_path / "r" / "best.c").read_text()
+    assert "void matmul(" in text
+    assert "machine:" in text
+    assert not (tmp_path / "r" / "nothing.c").exists()
+
+
+@pytest.mark.cc
+def test_failures_are_told_by_class_with_what_was_seen_first(tmp_path):
+    (tmp_path / "k.c").write_text("void matmul(void) {}\n")
+    space = {"kind": "template", "file": "k.c", "knobs": {"STEP": [1, 2]}}
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump(ON_CPU | {"space": space}))
+    summary = api.run(path, tmp_path / "r")
+    assert summary["best"] is None
+    (row,) = summary["failures"]
+    assert (row["status"], row["code"], row["count"]) == ("build_error", "compile_error", 2)
+    assert "conflicting types" in row["evidence"]
+
+
+def test_a_damaged_store_is_refused(tmp_path):
+    api.run(SMALL, tmp_path / "r")
+    with SqliteStore(tmp_path / "r" / "run.sqlite") as store:
+        store._db.execute("UPDATE verdicts SET verdict = substr(verdict, 1, 40)")
+    with pytest.raises(StoreError, match="expected a whole store, found damage"):
+        api.show(tmp_path / "r")
+
+
+def test_wins_are_best_before_ties(tmp_path):
+    from contracts import judged
+
+    from kernelwright.env.types import (
+        Arm,
+        CacheState,
+        Evidence,
+        Measurement,
+        ProcessPair,
+        Role,
+        Stage,
+        Status,
+        Verdict,
+        knob_candidate,
+    )
+    from kernelwright.search.summary import best_trial
+
+    def claimed(number, status, ratio):
+        pair = ProcessPair(Arm.CANDIDATE, (Arm.CANDIDATE, Arm.REFERENCE), ((1.0, ratio),))
+        m = Measurement(
+            "w", Role.BASELINE, "k", (pair,), "c", CacheState.COLD, Evidence.MEASURED, "m"
+        )
+        found = judged(number, knob_candidate({"a": number}), 1.0)
+        verdict = Verdict(status, measurements=(m,))
+        return replace(found, verdicts=(*found.verdicts, (Stage.CONFIRM, verdict)))
+
+    trials = [claimed(0, Status.TIE, 9.0), claimed(1, Status.WIN, 2.0), claimed(2, Status.WIN, 3.0)]
+    assert best_trial(trials).number == 2

@@ -25,6 +25,7 @@ from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.call import Argument, Kernel
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
 from kernelwright.env.problems import PROBLEMS
+from kernelwright.env.problems.definition import normal_inputs, plain_c
 from kernelwright.env.problems.program import extent_macros, program
 from kernelwright.env.problems.rounding import growth
 from kernelwright.env.problems.shapes import Range, shape_of, workload
@@ -422,6 +423,29 @@ def test_sparse_matrices_are_in_canonical_form_with_empty_rows():
     assert huge["pos"][-1] == 1000
     with pytest.raises(ValueError, match="nnz: expected at most rows x cols = 6, found 7"):
         made("spmv", {"rows": 2, "cols": 3, "nnz": 7})
+
+
+def test_nonzeros_must_fit_whatever_shape_is_drawn():
+    two_to_nine = Range(low=2, high=9)
+    for options, said in (
+        ({"rows": two_to_nine, "cols": 4, "nnz": Range(low=1, high=9)}, "= 8, found 9"),
+        ({"rows": two_to_nine, "cols": two_to_nine, "nnz": 5}, "= 4, found 5"),
+        ({"rows": 3, "cols": two_to_nine, "nnz": 7}, "= 6, found 7"),
+    ):
+        with pytest.raises(ValueError, match=f"nnz: expected at most the least rows x cols {said}"):
+            made("spmv", options)
+    with pytest.raises(ValueError, match="nnz: expected at most rows x cols = 6, found 7"):
+        made("spmv", {"rows": 2, "cols": 3, "nnz": Range(low=1, high=7)})
+    problem = made("spmv", {"rows": two_to_nine, "cols": 4, "nnz": Range(low=1, high=8)})
+    smallest = Workload((("rows", 2), ("cols", 4), ("nnz", 8)))
+    assert problem.inputs(smallest, np.random.default_rng(0))["crd"].size == 8
+
+
+def test_inputs_and_c_of_a_dtype_that_c_does_not_have_are_refused():
+    with pytest.raises(ValueError, match="x: expected float32 or float64, found float16"):
+        normal_inputs((TensorSpec("x", ("n",), "float16", "input"),))
+    with pytest.raises(ValueError, match="matmul: expected one of bool, .*, found float16"):
+        plain_c("matmul", "float16")
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data())

@@ -89,7 +89,9 @@ def test_any_schedule_of_any_problem_leaves_interpreter_c_and_numpy_equal(
     )
     names = tuple(workload.fixed)
     got = Kernel(build.library, problem.name, given_, names)(inputs, workload.fixed)
-    arena, answers = Arena(problem, workload, (inputs,)), Answers(problem, inputs)
+    arena = Arena(problem, workload, (inputs,))
+    shapes = {slot.name: slot.shape for slot in arena.slots if not slot.is_input}
+    answers = Answers(problem, inputs, shapes)
     arena.poison(1)
     for output, array in got.items():
         # Only exp and erf are the C library's own; they may differ from NumPy's in the last bits.

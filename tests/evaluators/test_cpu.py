@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from kernelwright.env.objective import log2_speedup
+from kernelwright.env.options import ProblemError
 from kernelwright.env.problems.histogram import histogram
 from kernelwright.env.problems.matmul import matmul
 from kernelwright.env.problems.row_sum import row_sum
@@ -21,16 +22,21 @@ from kernelwright.env.types import (
     CacheState,
     Candidate,
     Directive,
+    ErrorModel,
     Evidence,
     Language,
     Library,
+    Problem,
     Reference,
     Request,
     Role,
     Stage,
     Status,
+    TensorSpec,
+    Workload,
     knob_candidate,
 )
+from kernelwright.evaluators.cpu.build import CompilerBrokenError
 from kernelwright.evaluators.cpu.check import Answers
 from kernelwright.evaluators.cpu.memory import PAGE, Arena
 from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
@@ -312,13 +318,13 @@ def test_inputs_are_sealed_against_writers():
 def test_an_input_that_does_not_fit_is_refused():
     _problem, arrays, _ = small()
     name = next(iter(arrays))
-    with pytest.raises(ValueError, match="expected float32"):
+    with pytest.raises(ProblemError, match="expected float32"):
         small({**arrays, name: arrays[name].astype(np.float64)})
 
 
 def test_the_answers_accept_themselves_and_nothing_far_off():
     problem, arrays, arena = small()
-    answers = Answers(problem, arrays)
+    answers = Answers(problem, arrays, {s.name: s.shape for s in arena.slots if not s.is_input})
     (name,) = (t.name for t in problem.tensors if t.role == "output")
     arena.poison(1)
     arena.views[name][...] = problem.reference(arrays)[name]
@@ -346,3 +352,181 @@ def test_every_process_pair_of_a_confirmation_has_memory_of_its_own(judge):
     ask(judge, source(""), stage=Stage.CONFIRM, process_pairs=2, pairs=1)
     assert stage.arena is not first
     assert first.inputs_fd == -1
+
+
+def test_an_answer_remembered_by_address_is_wrong():
+    problem = row_sum(rows=64, cols=8)
+    base = unscheduled_program(problem)
+    text = """
+    #include <string.h>
+    static const float *known[16]; static float kept[16][64]; static int count;
+    void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t cols) {
+        for (int i = 0; i < count; i++)
+            if (known[i] == x) { memcpy(y, kept[i], sizeof kept[i]); return; }
+        for (int64_t i = 0; i < rows; i++) {
+            y[i] = 0;
+            for (int64_t j = 0; j < cols; j++) y[i] += x[i * cols + j];
+        }
+        known[count] = x; memcpy(kept[count++], y, sizeof kept[0]);
+    }"""
+    verdict = ask(Cpu(problem, flags=("-O1",)), Candidate(Language.SOURCE, text), base, pairs=30)
+    assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
+
+
+def test_whole_numbers_show_a_single_missing_term():
+    problem = row_sum(rows=2, cols=1 << 16)
+    base = unscheduled_program(problem)
+    short = problem.plain_c.replace("j < cols", "j < cols - 1")
+    assert short != problem.plain_c
+    judge = Cpu(problem, flags=("-O1",))
+    assert ask(judge, base, base, pairs=20).status is Status.OK
+    verdict = ask(judge, Candidate(Language.SOURCE, short), base, pairs=30)
+    assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
+
+
+def own(reference, *, inputs=None, dtype="float32", shape=("n",), bound=1e-6, roles=()):
+    """A problem y = f(x) with these parts."""
+    tensors = (
+        TensorSpec("x", ("n",), "float32", "input"),
+        TensorSpec("y", shape, dtype, "output"),
+        *roles,
+    )
+    draw = inputs or (lambda w, rng: {"x": rng.random(w.fixed["n"], np.float32)})
+    return Problem(
+        name="own",
+        version=1,
+        tensors=tensors,
+        workloads=(Workload((("n", 8),)),),
+        error_model=ErrorModel(bound, "made up"),
+        reference=reference,
+        inputs=draw,
+        flops=lambda w: 8,
+        moved_bytes=lambda w: 64,
+        spaces=("source",),
+        plain_c="void own(const float *restrict x, float *restrict y, int64_t n) {}",
+    )
+
+
+def kernel(body, output="float"):
+    head = f"void own(const float *restrict x, {output} *restrict y, int64_t n)"
+    return Candidate(
+        Language.SOURCE, f"#include <math.h>\n#include <stdlib.h>\n{head} {{ {body} }}"
+    )
+
+
+def roots(arrays):
+    with np.errstate(all="ignore"):
+        return {"y": np.sqrt(arrays["x"])}
+
+
+def test_what_is_no_number_in_the_reference_must_be_none_in_the_answer():
+    def logs(arrays):
+        with np.errstate(all="ignore"):
+            return {"y": np.log(arrays["x"].astype(np.float64))}
+
+    values = np.array([-1, 0, 1, 2, 3, 4, 5, np.inf], np.float32)
+    for bound in (1e-6, 0.0):
+        problem = own(logs, inputs=lambda w, rng: {"x": values}, bound=bound)
+        if bound == 0.0:
+            problem = replace(problem, reference=roots)
+        judge = Cpu(problem, flags=("-O1",))
+        function = "logf" if bound else "sqrtf"
+        right = kernel(f"for (int i = 0; i < n; i++) y[i] = {function}(x[i]);")
+        assert ask(judge, right, right).status is Status.OK
+        off = kernel(f"for (int i = 0; i < n; i++) y[i] = i ? {function}(x[i]) : 0;")
+        verdict = ask(judge, off, right)
+        assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
+        assert "y[0] is 0.0, expected nan" in verdict.evidence
+
+
+def test_a_truth_value_is_0_or_1():
+    problem = own(lambda a: {"y": a["x"] > 0.5}, dtype="bool", bound=0.0)
+    judge = Cpu(problem, flags=("-O1",))
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] > 0.5f;", "uint8_t")
+    assert ask(judge, right, right, pairs=4).status is Status.OK
+    for body in ("y[i] = x[i] > 0.5f ? 255 : 0;", "if (!(x[i] > 0.5f)) y[i] = 0;"):
+        other = kernel(f"for (int i = 0; i < n; i++) {{ {body} }}", "uint8_t")
+        assert ask(judge, other, right, pairs=4).status is Status.WRONG
+
+
+def test_an_output_without_axes_is_one_number():
+    problem = own(lambda a: {"y": a["x"].astype(np.float64).sum()}, shape=())
+    judge = Cpu(problem, flags=("-O1",))
+    right = kernel("*y = 0; for (int i = 0; i < n; i++) *y += x[i];")
+    assert ask(judge, right, right).status is Status.OK
+
+
+def same(arrays):
+    return {"y": arrays["x"]}
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (own(same, dtype="float16"), "y: expected one of .* found float16"),
+        (own(same, roles=(TensorSpec("s", ("n",), "float32", "scratch"),)), "s: .*scratch"),
+    ],
+)
+def test_tensors_that_have_no_place_are_refused(problem, said):
+    with pytest.raises(ProblemError, match=said):
+        Cpu(problem)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (own(lambda a: {"z": a["x"]}), "expected outputs .'y'., found .'z'."),
+        (own(lambda a: {"y": a["x"][1:]}), r"expected numbers of shape \[8\], found float32\[7\]"),
+        (own(lambda a: a["q"]), "reference: KeyError: 'q'"),
+        (own(same, inputs=lambda w, rng: {}), "inputs: expected an array x, found nothing"),
+        (own(same, inputs=lambda w, rng: {"x": np.ones(3)}), r"x: expected float32\[8\]"),
+        (own(same, inputs=lambda w, rng: 1 / 0), "inputs: ZeroDivisionError"),
+    ],
+)
+def test_a_problem_whose_parts_do_not_fit_is_named(problem, said):
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i];")
+    with pytest.raises(ProblemError, match=said):
+        ask(Cpu(problem, flags=("-O1",)), right, right)
+
+
+def test_memory_is_bounded(judge):
+    body = "volatile char *at = malloc(8UL << 30); if (!at) abort(); at[1] = 1;"
+    verdict = ask(judge, source(body))
+    assert (verdict.status, verdict.code) == (Status.CRASHED, "abort")
+
+
+def test_a_child_that_holds_the_pipe_does_not_hide_the_end(judge):
+    verdict = ask(judge, source("if (!fork()) for (;;) pause(); _exit(7);"))
+    assert (verdict.status, verdict.code) == (Status.CRASHED, "exit")
+    assert "exit code 7" in verdict.evidence
+
+
+def test_a_pruned_cache_is_filled_again(tmp_path, monkeypatch):
+    import shutil
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    fresh = Cpu(PROBLEM, flags=("-O1",))
+    assert ask(fresh, source("")).status is Status.OK
+    for library in tmp_path.rglob("kernel.so"):
+        library.unlink()
+    assert ask(fresh, source("")).status is Status.OK
+    shutil.rmtree(tmp_path / "kernelwright")
+    assert ask(fresh, source("")).status is Status.OK
+
+
+def test_a_compiler_that_breaks_is_nobody_s_build_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    fresh = Cpu(PROBLEM, flags=("-O1",))
+    assert ask(fresh, source("C[0] = ;")).status is Status.BUILD_ERROR
+    broken = replace(fresh._builder._toolchain, command=("/bin/false",))
+    monkeypatch.setattr(fresh._builder, "_toolchain", broken)
+    with pytest.raises(CompilerBrokenError, match="no longer compiles anything"):
+        ask(fresh, source("(void)1;"))
+
+
+def test_the_least_the_greatest_and_an_odd_extent_are_drawn():
+    problem = row_sum(rows=4, cols=Range(low=16, high=64))
+    judge = Cpu(problem)
+    drawn = [judge._drawn(problem.workloads[0], number).fixed["cols"] for number in range(3)]
+    assert drawn[:2] == [16, 64]
+    assert drawn[2] % 2 == 1

@@ -135,16 +135,18 @@ def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
 
 
 def _check_names(procedure: Procedure) -> None:
-    found = [procedure.name, *procedure.extents, *(t.name for t in procedure.tensors)]
+    found = [*procedure.extents, *(t.name for t in procedure.tensors)]
     for node in statements(procedure.body):
         match node:
             case For(var, _, _, _):
                 found.append(var)
             case Allocate(tensor, _):
                 found.append(tensor.name)
-    for name in found:
-        if not names.is_free(name):
-            raise CodegenError(f"expected a name that C leaves free, found {name!r}")
+    refused = [name for name in found if not names.is_free(name)]
+    if not names.is_free_function(procedure.name):
+        refused.insert(0, procedure.name)
+    if refused:
+        raise CodegenError(f"expected a name that C leaves free, found {refused[0]!r}")
 
 
 class _Emitter:

@@ -4,24 +4,18 @@ readers agree.
 
 from __future__ import annotations
 
-import re
+from kernelwright.env.compiler.ir.names import is_free, is_free_function
 
-# C's own words, and what the generated headers declare; a procedure may use none of them as a name.
-_WORDS = (
-    "auto break case char const continue default do double else enum extern float for goto "
-    "if inline int long register restrict return short signed sizeof static struct switch "
-    "typedef union unsigned void volatile while main asm typeof linux unix free malloc "
-    "abort aligned_alloc abs int32_t int64_t uint8_t fabs sqrt exp log tanh erf floor fabsf "
-    "sqrtf expf logf tanhf erff floorf "
-)
-RESERVED = frozenset(_WORDS.split())
-# What looks like a macro of some header, like a vector type, or like this module's own names.
-_SUSPECT = re.compile(r"[A-Z_][A-Z0-9_]{2,}|[fi](32|64)x\d+|kw_.*")
-
-
-def is_free(name: str) -> bool:
-    """Whether C, its headers and this module leave a name to the procedure."""
-    return name not in RESERVED and not _SUSPECT.fullmatch(name)
+__all__ = [
+    "extent",
+    "floor_division",
+    "is_free",
+    "is_free_function",
+    "maximum",
+    "minimum",
+    "modulo",
+    "vector_type",
+]
 
 
 def vector_type(dtype: str, lanes: int) -> str:

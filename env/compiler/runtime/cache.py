@@ -2,8 +2,9 @@
 verified.
 
 An entry is a folder named by the hash of (source, flags, compiler, machine) with the library, its
-own hash and the compiler's log. It appears in one rename, so a reader sees a whole entry or none;
-an entry whose library does not match its hash is built again.
+own hash, the hashes of the other files that it was made from, and the compiler's log. It appears in
+one rename, so a reader sees a whole entry or none; an entry whose library does not match its hash,
+or that was made from what is no longer there, is built again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from functools import cache
 from pathlib import Path
 
 from kernelwright.env.compiler.runtime.folders import user_folder
-from kernelwright.env.compiler.runtime.toolchain import Toolchain
+from kernelwright.env.compiler.runtime.sources import made_from, unchanged
+from kernelwright.env.compiler.runtime.toolchain import BuildError, Toolchain
 
 
 def cache_folder() -> Path:
@@ -62,21 +64,57 @@ class BuildCache:
 
         Raises:
             BuildError: if the compiler refuses.
+            OSError: if the folder cannot be written.
         """
         entry = self.folder / _key(source, toolchain, flags, executable=executable)
         log = _verified(entry)
         if log is not None:
             return Build(entry / "kernel.so", log, cached=True)
+        try:
+            log = self._make(entry, source, toolchain, flags, executable=executable)
+        except FileNotFoundError:
+            # Somebody tidied up under the compiler's feet, which is no reason to blame the text.
+            log = self._make(entry, source, toolchain, flags, executable=executable)
+        return Build(entry / "kernel.so", log, cached=False)
+
+    def _make(
+        self,
+        entry: Path,
+        source: str,
+        toolchain: Toolchain,
+        flags: Sequence[str],
+        *,
+        executable: bool,
+    ) -> str:
+        """Compile an entry and put it in its place; the compiler's log.
+
+        Raises:
+            BuildError: if the compiler refuses.
+            FileNotFoundError: if the folder was removed meanwhile.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".new-") as scratch:
-            fresh = Path(scratch) / "entry"
+            fresh, rule = Path(scratch) / "entry", Path(scratch) / "kernel.d"
             fresh.mkdir()
-            log = toolchain.compile(source, str(fresh / "kernel.so"), flags, executable=executable)
+            started_ns = fresh.stat().st_ctime_ns
+            library = fresh / "kernel.so"
+            try:
+                log = toolchain.compile(
+                    source, str(library), flags, executable=executable, rule=str(rule)
+                )
+            except BuildError:
+                fresh.stat()
+                raise
             (fresh / "kernel.c").write_text(source)
-            about = {"sha256": _sha256(fresh / "kernel.so"), "log": log, "flags": list(flags)}
+            about = {
+                "sha256": _sha256(library),
+                "log": log,
+                "flags": list(flags),
+                "made_from": made_from(source, rule, toolchain, flags, started_ns),
+            }
             (fresh / "entry.json").write_text(json.dumps(about))
             _publish(fresh, entry)
-        return Build(entry / "kernel.so", log, cached=False)
+        return log
 
 
 def _publish(fresh: Path, entry: Path) -> None:
@@ -96,11 +134,14 @@ def _publish(fresh: Path, entry: Path) -> None:
 
 
 def _verified(entry: Path) -> str | None:
-    """The log of a whole entry whose library is what was built, else None."""
+    """The log of a whole entry whose library is what was built, and what would be built again,
+    else None.
+    """
     try:
         about = json.loads((entry / "entry.json").read_text())
-        return about["log"] if _sha256(entry / "kernel.so") == about["sha256"] else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        whole = _sha256(entry / "kernel.so") == about["sha256"] and unchanged(about["made_from"])
+        return about["log"] if whole else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -6,8 +6,10 @@ candidate does to this process is done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,47 @@ class Argument:
     is_input: bool
 
 
+@cache
+def _environments() -> tuple[Any, Any]:
+    """The C library's functions that read and write a thread's floating-point environment."""
+    ffi = cffi.FFI()
+    ffi.cdef("int fegetenv(void *); int fesetenv(const void *);")
+    # Where Python itself is linked with libm, as nearly everywhere, no name is needed.
+    for name in (None, "libm.so.6"):
+        try:
+            library = ffi.dlopen(name)
+            return ffi, (library.fegetenv, library.fesetenv)
+        except (AttributeError, OSError):
+            continue
+    raise CallError("expected fegetenv and fesetenv in the C library, found none")
+
+
+@contextmanager
+def float_environment() -> Iterator[None]:
+    """Give the thread its floating-point environment back at the end.
+
+    A library that was linked with -ffast-math has the processor flush subnormal numbers to zero
+    from the moment it is loaded, in all that the thread does afterwards (gcc's crtfastmath.o); a
+    kernel may do so itself, or change the rounding.
+    """
+    ffi, (read, write) = _environments()
+    # Large enough for every fenv_t.
+    saved = ffi.new("char[256]")
+    read(saved)
+    try:
+        yield
+    finally:
+        write(saved)
+
+
 class Kernel:
-    """A compiled function: inputs, then outputs, in declared order, then extents as ``int64_t``."""
+    """A compiled function: inputs, then outputs, in declared order, then extents as ``int64_t``.
+
+    Loading and calling it leave the thread's floating-point environment as it was.
+
+    Raises:
+        CallError: if C has no type for an argument.
+    """
 
     def __init__(
         self, library: Path, entry: str, arguments: tuple[Argument, ...], extents: tuple[str, ...]
@@ -54,7 +95,8 @@ class Kernel:
         self.arguments, self.extents = arguments, extents
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"{prototype(entry, arguments, extents)};")
-        self._library = self._ffi.dlopen(str(library))
+        with float_environment():
+            self._library = self._ffi.dlopen(str(library))
         # Never unloaded: a library's OpenMP threads outlive the call and would run unmapped code.
         _LOADED.append(self._library)
         self._function = getattr(self._library, entry)
@@ -65,8 +107,8 @@ class Kernel:
         """Run the kernel on 64-byte aligned copies; returns fresh outputs by name.
 
         Raises:
-            CallError: if an input is missing or has another shape or dtype, or an extent is
-                missing.
+            CallError: if an input is missing, masked or has another shape or dtype, or an extent
+                is missing.
         """
         given = dict(extents or {})
         if set(given) != set(self.extents):
@@ -77,7 +119,7 @@ class Kernel:
                 raise CallError(f"extent {name}: expected 0 <= size < 2^31, found {value!r}")
         arrays: dict[str, NDArray[Any]] = {}
         for argument in self.arguments:
-            shape = tuple(given[e] if isinstance(e, str) else e for e in argument.shape)
+            shape = _shape(argument, given)
             try:
                 arrays[argument.name] = aligned(shape, argument.dtype)
             except (MemoryError, ValueError) as error:
@@ -88,8 +130,20 @@ class Kernel:
             self._ffi.cast(f"{C_TYPES[a.dtype]} *", arrays[a.name].ctypes.data)
             for a in self.arguments
         ]
-        self._function(*pointers, *(int(given[e]) for e in self.extents))
+        with float_environment():
+            self._function(*pointers, *(int(given[e]) for e in self.extents))
         return {a.name: arrays[a.name] for a in self.arguments if not a.is_input}
+
+
+def _shape(argument: Argument, extents: Mapping[str, int]) -> tuple[int, ...]:
+    for entry in argument.shape:
+        if isinstance(entry, str) and entry not in extents:
+            known = ", ".join(extents) or "none"
+            raise CallError(
+                f"{argument.name}: expected sizes that are numbers or the extents {known}, "
+                f"found {entry!r}"
+            )
+    return tuple(extents[e] if isinstance(e, str) else e for e in argument.shape)
 
 
 def _fitting(
@@ -98,6 +152,9 @@ def _fitting(
     if argument.name not in inputs:
         raise CallError(f"expected an array for input {argument.name}, found none")
     array = inputs[argument.name]
+    if isinstance(array, np.ma.MaskedArray):
+        # Its mask would be lost, and what lies below the mask computed with.
+        raise CallError(f"{argument.name}: expected an array without a mask, found a MaskedArray")
     if array.shape != shape or array.dtype != argument.dtype:
         expected, found = f"{argument.dtype}{list(shape)}", f"{array.dtype}{list(array.shape)}"
         raise CallError(f"{argument.name}: expected {expected}, found {found}")
@@ -105,7 +162,17 @@ def _fitting(
 
 
 def prototype(entry: str, arguments: tuple[Argument, ...], extents: tuple[str, ...]) -> str:
-    """The C prototype of a kernel, without its semicolon."""
+    """The C prototype of a kernel, without its semicolon.
+
+    Raises:
+        CallError: if C has no type for an argument.
+    """
+    for argument in arguments:
+        if argument.dtype not in C_TYPES:
+            known = ", ".join(C_TYPES)
+            raise CallError(
+                f"{argument.name}: expected one of {known}, which C has, found {argument.dtype}"
+            )
     parts = [
         f"{'const ' if a.is_input else ''}{C_TYPES[a.dtype]} *restrict {a.name}" for a in arguments
     ]

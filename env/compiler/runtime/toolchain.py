@@ -22,6 +22,8 @@ from kernelwright.env.compiler.runtime.folders import user_folder
 
 DEFAULT_FLAGS = ("-O3", "-march=native")
 TOOLCHAINS = ("gcc", "clang", "zig")
+# How the folders begin in which zig keeps a text while it compiles it.
+ZIG_SCRATCH = "kernelwright-zig-"
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
 ALWAYS = ("-std=gnu11", "-fwrapv")
 SHARED = ("-shared", "-fPIC", "-fno-semantic-interposition")
@@ -98,11 +100,13 @@ class Toolchain:
         limit_s: float = 60.0,
         *,
         executable: bool = False,
+        rule: str | None = None,
     ) -> str:
         """Compile C text to a shared library, or a program, at ``target``; the compiler's log.
 
         The compiler runs in the target's folder, sees little of this process's environment, and is
-        killed with all that it started when its time is over.
+        killed with all that it started when its time is over. ``rule`` is a file into which it
+        writes a make rule of all that it read.
 
         Raises:
             BuildError: with the log, if the compiler refuses or takes longer than ``limit_s``.
@@ -110,6 +114,8 @@ class Toolchain:
         path = Path(target).absolute()
         words = self.words(flags, executable=executable)
         command = [*self.command, *words, "-x", "c", "-", "-o", str(path), "-lm"]
+        if rule is not None:
+            command += ["-MD", "-MF", str(Path(rule).absolute())]
         try:
             status, log = self._run(command, source, path.parent, limit_s)
         except TimeLimitError:
@@ -127,7 +133,7 @@ class Toolchain:
             return run_bounded(command, source, folder=folder, limit_s=limit_s)
         # zig builds its own libraries once, for all; what it keeps of each source is thrown away.
         # It runs for ever where it cannot write, so it is always told where it can.
-        with tempfile.TemporaryDirectory(prefix="kernelwright-zig-") as scratch:
+        with tempfile.TemporaryDirectory(prefix=ZIG_SCRATCH) as scratch:
             settings = {
                 "ZIG_GLOBAL_CACHE_DIR": str(user_folder("zig")),
                 "ZIG_LOCAL_CACHE_DIR": scratch,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
@@ -49,15 +50,23 @@ def new_names(op: str, procedure: Procedure, *names: str) -> None:
     """Check that names are free for new loops.
 
     Raises:
-        ScheduleError: if one is taken or is no identifier.
+        ScheduleError: if one is taken, is no identifier, or is a word of the C that is to come.
     """
-    taken = {procedure.name, *procedure.extents, *(loop.var for loop in loops(procedure))}
-    taken |= {t.name for t in procedure.tensors}
-    taken |= {s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)}
+    taken = taken_names(procedure)
     for i, name in enumerate(names):
         proper = isinstance(name, str) and name.isidentifier() and name.isascii()
         if not proper or name in taken or name in names[:i]:
             raise ScheduleError(op, f"expected a free name for a loop, found {name!r}")
+        if not is_free(name):
+            reason = f"expected a name for a loop that C leaves free, found {name!r}"
+            raise ScheduleError(op, reason)
+
+
+def taken_names(procedure: Procedure) -> set[str]:
+    """Every name that something in a procedure has."""
+    taken = {procedure.name, *procedure.extents, *(loop.var for loop in loops(procedure))}
+    taken |= {t.name for t in procedure.tensors}
+    return taken | {s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)}
 
 
 def whole_argument(op: str, what: str, value: object, least: int = 1) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import For, If, LoopKind, Procedure, loops
 from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.schedule.defaults import fused_name, split_names
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.kind import MAX_UNROLL
 from kernelwright.env.types import Directive
@@ -27,20 +28,17 @@ def spell(directive: Directive) -> tuple[Directive, ...]:
     op, loop, args = directive.op, directive.target, directive.args
     match op, args:
         case "split", (factor, *rest) if all(isinstance(name, str) for name in rest):
-            return (Directive(op, loop, (factor, *_trimmed(rest, _split_defaults(loop)))),)
+            return (Directive(op, loop, (factor, *_trimmed(rest, (*split_names(loop), "guard")))),)
         case "fuse", (str(inner), *rest):
-            return (Directive(op, loop, (inner, *_trimmed(rest, [f"{loop}_{inner}"]))),)
+            return (Directive(op, loop, (inner, *_trimmed(rest, (fused_name(loop, inner),)))),)
         case "tile", (str(inner), rows, columns, *rest) if rest in ([], ["guard"]):
+            (io, ii), (jo, ji) = split_names(loop), split_names(inner)
             return (
                 Directive("split", loop, (rows,)),
                 Directive("split", inner, (columns,)),
-                Directive("reorder", f"{loop}o", (f"{inner}o", f"{loop}i", f"{inner}i")),
+                Directive("reorder", io, (jo, ii, ji)),
             )
     return (directive,)
-
-
-def _split_defaults(loop: str) -> list[str]:
-    return [f"{loop}o", f"{loop}i", "guard"]
 
 
 def _trimmed(given: Sequence[object], defaults: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Expr, For, If, Procedure, Stmt, Var, loops, walk
 from kernelwright.env.compiler.poly.dependence import Conflict
+from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.compiler.schedule.edit import (
     dependences_of,
     find_loop,
@@ -150,8 +151,9 @@ def tile(
                 S(io * 8 + ii, jo * 16 + ji)
 
     Raises:
-        ScheduleError: as `split` and `reorder` do.
+        ScheduleError: as `split` and `reorder` do, and if one of these names is taken.
     """
-    procedure = split(procedure, loop, rows, tail=tail)
-    procedure = split(procedure, inner, columns, tail=tail)
-    return reorder(procedure, f"{loop}o", f"{inner}o", f"{loop}i", f"{inner}i")
+    (io, ii), (jo, ji) = split_names(loop), split_names(inner)
+    procedure = split(procedure, loop, rows, io, ii, tail)
+    procedure = split(procedure, inner, columns, jo, ji, tail)
+    return reorder(procedure, io, jo, ii, ji)

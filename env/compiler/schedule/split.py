@@ -7,6 +7,12 @@ from __future__ import annotations
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Binary, For, If, Procedure, Stmt, Var, walk
 from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.schedule.defaults import (
+    fused_name,
+    spare_fused,
+    spare_half,
+    split_names,
+)
 from kernelwright.env.compiler.schedule.edit import (
     constant_extent,
     find_loop,
@@ -15,6 +21,7 @@ from kernelwright.env.compiler.schedule.edit import (
     no_loads,
     replace_loop,
     replace_variables,
+    taken_names,
     whole_argument,
 )
 
@@ -46,12 +53,12 @@ def split(
               S(io * 4 + ii)
 
     Raises:
-        ScheduleError: if there is no such loop, a name is taken, the loop is not serial, or the
-            split is to be perfect and is not.
+        ScheduleError: if there is no such loop, a given name is not free, the loop is not serial,
+            or the split is to be perfect and is not.
     """
     found = find_loop("split", procedure, loop)
     factor = whole_argument("split", "a factor", factor)
-    outer, inner = outer or f"{loop}o", inner or f"{loop}i"
+    outer, inner = _halves(procedure, loop, outer, inner)
     new_names("split", procedure, outer, inner)
     _serial("split", found)
     if tail not in TAILS:
@@ -73,6 +80,18 @@ def split(
         return For(outer, simplify(blocks), For(inner, whole(factor), body))
 
     return finish("split", replace_loop(procedure, loop, rewrite))
+
+
+def _halves(
+    procedure: Procedure, loop: str, outer: str | None, inner: str | None
+) -> tuple[str, str]:
+    """The names of a loop's halves; an empty one means the usual name and no other."""
+    usual = split_names(loop)
+    outer = usual[0] if outer == "" else outer
+    inner = usual[1] if inner == "" else inner
+    taken = {*taken_names(procedure), outer, inner}
+    outer = spare_half(loop, "o", taken) if outer is None else outer
+    return outer, spare_half(loop, "i", {*taken, outer}) if inner is None else inner
 
 
 def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) -> Procedure:
@@ -106,7 +125,9 @@ def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) 
         if not known and (constant_extent(each) is None):
             reason = f"expected a number or an extent of the procedure in loop {each.var}"
             raise ScheduleError("fuse", reason)
-    fused = fused or f"{loop}_{inner}"
+    if fused is None:
+        fused = spare_fused(loop, inner, taken_names(procedure))
+    fused = fused or fused_name(loop, inner)
     new_names("fuse", procedure, fused)
     for each in (outside, inside):
         _serial("fuse", each)
