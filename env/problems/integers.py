@@ -25,10 +25,9 @@ def integer_inputs(problem: Problem, arrays: Arrays, rng: np.random.Generator) -
     """Inputs like the given ones, with whole numbers in place of the elements of floating arrays.
 
     They are from -4 to 4, none of them 0, but for a few that the next lower precision cannot hold;
-    smaller, and then zeros among them, where sums are long: no sum of any of the terms of an output
-    leaves what the output counts to.
-    The results of the absolute values say so, which is why this is for problems that are exact on
-    integers: sums of products of inputs.
+    smaller, and then zeros among them, where sums are long. No sum of any of the terms of an output
+    leaves what the output counts to, as the results of the absolute values say: outputs are sums of
+    products of inputs.
 
     Args:
         problem: one with ``exact_on_integers``.
@@ -65,7 +64,7 @@ def _whole(
     """Whole numbers of an array's shape and dtype: with each attempt smaller, then fewer."""
     largest = max(LARGEST - attempt, 1)
     out = rng.integers(1, largest, array.shape, np.int8, endpoint=True).astype(array.dtype)
-    out *= rng.choice(np.int8([-1, 1]), array.shape)
+    out *= rng.choice(np.array((-1, 1), np.int8), array.shape)
     if attempt >= LARGEST:
         out *= rng.random(array.shape, np.float32) < 2.0 ** (LARGEST - 1 - attempt)
     digits = _NARROWER.get(array.dtype.name)

@@ -15,12 +15,13 @@ from kernelwright.agents.chat import ChatRequest, Malformed
 from kernelwright.agents.dialects import DIALECTS, dialect_for
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.dialects.schedule import directive_help
-from kernelwright.agents.dialects.source import prototype
+from kernelwright.agents.dialects.source import Source, prototype
 from kernelwright.agents.programmer.knobs import obeys, read_choices, read_rules
 from kernelwright.agents.programmer.reading import read_prompt
 from kernelwright.agents.sheet import problem_sheet
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.options import OptionError
+from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Candidate, Directive, Language
 from kernelwright.prompts.render import render
 
@@ -62,6 +63,7 @@ def test_a_search_starts_from_the_default_of_its_space(worlds, name):
         ("```json\n[1]\n```", "wrong_schema", "found a list"),
         ("```json\n{}\n```", "wrong_schema", "no value for bm"),
         (json.dumps(KNOBS | {"bq": 1}), "wrong_schema", "unknown knob 'bq'"),
+        ('{"bm": 64, "bn": 64, "bm": 128}', "wrong_schema", "one value for 'bm', found 2"),
         (json.dumps(KNOBS | {"bm": [64]}), "wrong_schema", "bm: expected a number or text"),
         (json.dumps(KNOBS | {"bm": None}), "wrong_schema", "found null"),
         (json.dumps(KNOBS | {"bm": "\ud800"}), "wrong_schema", "surrogates"),
@@ -167,6 +169,63 @@ def test_a_whole_file_is_taken_as_it_is_and_checked_by_the_space(worlds):
 )
 def test_regions_that_are_none_are_malformed(worlds, code):
     assert refused(dialect(worlds, "regions"), f"```c\n{code}\n```")[0] == "wrong_schema"
+
+
+TWICE = "// region normalise\nx;\n// endregion normalise\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (TWICE * 2, "region normalise stands twice"),
+        (TWICE + "// region exponentials\n" + TWICE, "expected endregion exponentials"),
+        (TWICE + "// endregion normalise\n", "expected no endregion, found endregion normalise"),
+        ("// region normalise\nx;\n", "expected a line // endregion normalise"),
+        (TWICE + "// region other\ny;\n// endregion other\n", "found other"),
+    ],
+)
+def test_regions_out_of_order_are_named(worlds, code, reason):
+    found = refused(dialect(worlds, "regions"), f"```c\n{code}```")
+    assert found[0] == "wrong_schema"
+    assert reason in found[1]
+
+
+def test_a_region_that_calls_the_kernel_is_no_file(worlds):
+    space = worlds["regions"].space
+    for body in ("if (0) softmax(x, y, 0, cols);\n", "if (softmax(x, y)) {\n}\n", "// softmax(\n"):
+        reply = f"```c title=x.c\n// region normalise\n{body}// endregion normalise\n```"
+        candidate = dialect(worlds, "regions").parse(reply)
+        assert space.region(candidate, "normalise") == body
+
+
+REGION = "#include <stdint.h>\n// region all\nvoid softmax(void) {{ {0} }}\n// endregion all\n"
+
+
+def test_a_kernel_inside_a_region_is_read_with_and_without_the_rest(worlds):
+    space = SourceSpace(REGION.format(""), entry="softmax", regions=("all",))
+    spoken = Source(space, worlds["regions"].problem)
+    wanted = Candidate(Language.SOURCE, REGION.format("x;"))
+    include, _, region = REGION.format("x;").partition("\n")
+    for text in (region, f"{include}\n{region}", "void softmax(void) { x; }\n"):
+        found = spoken.parse(f"```c\n{text}```")
+        if text.startswith("void"):
+            # Without any marker it is a file, and the space says what it lacks.
+            assert [v.code for v in space.check(found)] == ["regions"]
+        else:
+            assert found == wanted
+    changed = spoken.parse(f"```c\n#include <math.h>\n{region}```")
+    assert [v.code for v in space.check(changed)] == ["outside_regions"]
+
+
+def test_the_only_region_needs_no_markers(worlds):
+    text = "void softmax(void)\n{\n// region body\n// endregion body\n}\n"
+    space = SourceSpace(text, entry="softmax", regions=("body",))
+    spoken = Source(space, worlds["regions"].problem)
+    for body in ("x;\n", "softmax();\n", "#define CAT(a, b) a##b\n", '#include "part.h"\n'):
+        assert space.region(spoken.parse(f"```c\n{body}```"), "body") == body
+    assert spoken.parse(
+        f"```c\n{text.replace('// region body', '// region body' + chr(10) + 'x;')}```"
+    )
 
 
 def test_the_prototype_follows_the_calling_convention(worlds):

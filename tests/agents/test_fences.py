@@ -11,7 +11,8 @@ from kernelwright.agents.dialects.fences import Block, answer_block, blocks, fen
 from kernelwright.agents.programmer.reading import sections
 
 lines = st.lists(
-    st.sampled_from(["a", "", "```", "````", "``` c", "## Answer", "`x`", "  ```json"]), max_size=8
+    st.sampled_from(["a", "", "```", "````", "``` c", "## Answer", "`x`", "  ```json", "~~~"]),
+    max_size=8,
 )
 
 
@@ -38,6 +39,19 @@ def test_a_heading_inside_a_fence_is_no_section(parts):
         ("```text\nnot this\n```\n```c\nx\n```", "x\n"),
         ("<think>first\n```c\ndraft\n```\n</think>\n```c\nx\n```", "x\n"),
         ("thinking without a start\n```c\ndraft\n```\n</think>\n```c\nx\n```", "x\n"),
+        ("```c title=x.c\nx\n```", "x\n"),
+        ('```C {title="x.c", lines=[1]}\nx\n```', "x\n"),
+        ("```{.c .numberLines}\nx\n```", "x\n"),
+        ("```c:src/x.c\nx\n```", "x\n"),
+        ("```c,ignore\nx\n```", "x\n"),
+        ("``` c \nx\n```", "x\n"),
+        ("~~~c\nx\n~~~", "x\n"),
+        ("~~~ c `quoted`\n```\nx\n~~~", "```\nx\n"),
+        ("~~~~c\n~~~\n```\n~~~~", "~~~\n```\n"),
+        ("1. here:\n     ```c\n     x {\n       y\n   }\n     ```", "x {\n  y\n}\n"),
+        ("\t```c\n\tx\n\t```", "x\n"),
+        ("```text file=a\nnot this\n```\n```c title=b\nx\n```", "x\n"),
+        ("an inline ```c x``` and\n```c x```\n```c\nx\n```", "x\n"),
     ],
 )
 def test_the_answer_is_the_last_block_of_its_language(reply, found):
@@ -51,6 +65,9 @@ def test_the_answer_is_the_last_block_of_its_language(reply, found):
         ("```c\nx", "not closed"),
         ("```c\nx\n``", "not closed"),
         ("```text\nx\n```", "found text"),
+        ("```c_notes\nx\n```", "found c_notes"),
+        ("```c title=x\nx\n~~~", "not closed"),
+        ("~~~c\nx\n```", "not closed"),
         ("```\nx\n```\n```\ny\n```", "found unmarked, unmarked"),
     ],
 )

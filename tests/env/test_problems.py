@@ -444,7 +444,7 @@ def test_nonzeros_must_fit_whatever_shape_is_drawn():
 def test_inputs_and_c_of_a_dtype_that_c_does_not_have_are_refused():
     with pytest.raises(ValueError, match="x: expected float32 or float64, found float16"):
         normal_inputs((TensorSpec("x", ("n",), "float16", "input"),))
-    with pytest.raises(ValueError, match="matmul: expected one of bool, .*, found float16"):
+    with pytest.raises(ValueError, match=r"matmul: expected one of bool, .*, found float16"):
         plain_c("matmul", "float16")
 
 

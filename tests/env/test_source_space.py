@@ -153,6 +153,67 @@ def test_a_text_that_does_not_define_the_entry_is_refused(text):
     assert "row_sum" in reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int x = 1'000'000; void f(int n) { }",
+        "int x = 0x1'F, y = 'a'; void f(int n) { }",
+        "void f\\\n(int n) { }",
+        "void f(int n) \\  \n{ }",
+        "void f(struct {int a;} *p) { }",
+        "void f(int n, void (*g)(int)) { }",
+        "void (f)(int n) { }",
+        "void f(n) int n; { }",
+        "void f(int n) <% %>",
+        "__attribute__((noinline))\nvoid f(int n) __attribute__((cold))\n{ }",
+        "#define BODY {\nvoid f(int n) BODY }",
+        "void f(int n)\n#ifdef X\n{ }\n#else\n{ }\n#endif",
+        "#ifdef X\nvoid f(int n,\n#else\nvoid f(\n#endif\nint m) { }",
+        "#define KERNEL(name) void name(int n)\nKERNEL(f) { }",
+        "#define NAME f\nvoid NAME(int n) { }",
+        "#define PASTE(a, b) a ## b\nvoid PASTE(, f)(int n) { }",
+        '#include "/somewhere/kernel.c"',
+        'void g(int n) { }\ntypeof(g) f __attribute__((alias("g")));',
+        "#error don't\nvoid f(int n) { }",
+        "#if 0\nit's\n#endif\nvoid f(int n) { }",
+        "int g(void) { return f(1); }\nvoid f(int n) { }",
+    ],
+)
+def test_what_may_be_a_definition_is_the_compiler_s_to_say(text):
+    assert SourceSpace("void f(int n) { }", entry="f").check(source(text)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int g(void) { if (f(1)) { } }",
+        "int g(void) { while (f(1)) { } }",
+        "int g(void) { return f(1); }",
+        "int g(void) { int a = f(1) + 2, b[] = {f(1), 2}; }",
+        "int g(void) { switch (f(1)) { case 1: { } } }",
+        "int g(void) { return f(f(1)) ? f(2) : 3; }",
+        "void f(int n), g(int n) { }",
+        "#define N 4\nint g(void) { if (f(N)) { } }",
+        "int x = 1'0; // void f(int n) { }",
+        'const char *s = "\\\n void f(int n) { }";',
+        "// a comment that goes on \\\nvoid f(int n) { }",
+        "x.f = 1;",
+    ],
+)
+def test_what_is_clearly_no_definition_is_refused(text):
+    assert refusal(SourceSpace("void f(int n) { }", entry="f"), text)[0] == "no_entry"
+
+
+@pytest.mark.parametrize("piece", ["f(", "f()", "(", "#define M(", "M(f)", "\n", "'", "/*", "a f "])
+def test_no_text_takes_long_to_look_through(piece):
+    """Quadratic patterns would take minutes here."""
+    space = SourceSpace("void f(int n) { }", entry="f")
+    text = "#define M(x) x\n" + piece * ((MAX_BYTES - 32) // len(piece))
+    nested = "f(" * 15_000 + ")" * 15_000
+    for each in (text, nested):
+        assert {violation.code for violation in space.check(source(each))} <= {"no_entry"}
+
+
 def test_size_and_language_have_limits():
     code, reason = refusal(SPACE, TEXT + "é" * (MAX_BYTES // 2))
     assert code == "too_long"

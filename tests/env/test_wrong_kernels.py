@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelwright.configs.resolve import resolve
+from kernelwright.env.compiler.pipeline import compile_procedure
+from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.options import ProblemError
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.problems.integers import integer_inputs
@@ -107,6 +111,31 @@ def test_whole_numbers_give_the_same_in_every_order(name, seed):
         assert (arrays["A"] @ arrays["B"]).dtype == np.float32
     assert abs(right).max() < 2**24
     np.testing.assert_array_equal(right.astype(np.float32), right)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_library_is_exact_on_whole_numbers(name):
+    problem = made(name)
+    if find_spec(problem.library.needs) is None:
+        pytest.skip(f"needs {problem.library.needs}")
+    module, _, function = problem.library.function.partition(":")
+    arrays = whole(problem)
+    ((output, right),) = problem.reference(arrays).items()
+    got = np.empty(right.shape, np.float32)
+    getattr(import_module(module), function)(arrays, {output: got})
+    np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", EXACT)
+def test_the_compiled_definition_is_exact_on_whole_numbers(name, tmp_path):
+    small = {"m": 40, "n": 50, "k": 700, "h": 30, "w": 40, "rows": 30, "cols": 500, "nnz": 3000}
+    problem = made(name)
+    problem = made(name, **{key: small[key] for key, _ in problem.workloads[0].extents})
+    arrays, (chosen,) = whole(problem), problem.workloads
+    kernel = compile_procedure(problem.definition(chosen), cache=BuildCache(tmp_path))
+    ((output, right),) = problem.reference(arrays).items()
+    np.testing.assert_array_equal(kernel(arrays, chosen.fixed)[output], right)
 
 
 @pytest.mark.parametrize(

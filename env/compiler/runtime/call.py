@@ -55,7 +55,7 @@ def _environments() -> tuple[Any, Any]:
     # Where Python itself is linked with libm, as nearly everywhere, no name is needed.
     for name in (None, "libm.so.6"):
         try:
-            library = ffi.dlopen(name)
+            library: Any = ffi.dlopen(name)
             return ffi, (library.fegetenv, library.fesetenv)
         except (AttributeError, OSError):
             continue
