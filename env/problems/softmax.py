@@ -7,7 +7,7 @@ terms (weighted by softmax) and of its n additions, and the division one. An exp
 quotient that underflows errs by no more than the least normal number.
 
 Of five rows, two are standard normal, one is six times as wide, and one each lies around 100 and
--100, where no normal float32 holds the exponentials. In one of fifteen, one element, at either end
+-100, where no normal float32 holds the exponentials. In one of thirty, one element, at either end
 or anywhere, is 120 above the others, so that the greatest of a part of the row is not enough: in
 few, because an exponential that underflows takes longer than others. Exponentials are normal
 numbers or zero: subnormal ones are slow, which would be measured.
@@ -89,9 +89,10 @@ def _inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
     kind = kinds_of_rows(rows, 5, rng)
     x *= np.where(kind == 1, WIDE, np.float32(1))
     x += np.select([kind == 2, kind == 3], [FAR, -FAR], np.float32(0))
-    # Every third of its kind, from the first on: five rows have one.
-    peaked = (kind == 4) & (np.cumsum(kind == 4) % 3 == 1)[:, None]
-    anywhere, side = rng.integers(cols, size=(rows, 1)), rng.integers(3, size=(rows, 1))
+    # Every sixth of its kind, from the first on: five rows have one.
+    number = np.cumsum(kind == 4)[:, None] - 1
+    peaked = (kind == 4) & (number % 6 == 0)
+    anywhere, side = rng.integers(cols, size=(rows, 1)), (number // 6 + rng.integers(3)) % 3
     place = np.select([side == 0, side == 1], [0, cols - 1], anywhere)
     rest = x.max(axis=1, keepdims=True)
     return {"x": np.where(peaked & (np.arange(cols) == place), rest + PEAK, x)}

@@ -223,9 +223,8 @@ def test_the_only_region_needs_no_markers(worlds):
     spoken = Source(space, worlds["regions"].problem)
     for body in ("x;\n", "softmax();\n", "#define CAT(a, b) a##b\n", '#include "part.h"\n'):
         assert space.region(spoken.parse(f"```c\n{body}```"), "body") == body
-    assert spoken.parse(
-        f"```c\n{text.replace('// region body', '// region body' + chr(10) + 'x;')}```"
-    )
+    whole = text.replace("// region body\n", "// region body\nx;\n")
+    assert spoken.parse(f"```c\n{whole}```") == Candidate(Language.SOURCE, whole)
 
 
 def test_the_prototype_follows_the_calling_convention(worlds):

@@ -213,10 +213,13 @@ def substitute(node: Expr, values: dict[str, Expr]) -> Expr:
     """The expression with variables replaced."""
     if isinstance(node, Var):
         return values.get(node.name, node)
-    operands = children(node)
-    return (
-        rebuild(node, tuple(substitute(child, values) for child in operands)) if operands else node
-    )
+    if isinstance(node, Const):
+        return node
+    if isinstance(node, Binary):
+        left, right = substitute(node.left, values), substitute(node.right, values)
+        unchanged = left is node.left and right is node.right
+        return node if unchanged else Binary(node.op, left, right)
+    return rebuild(node, tuple([substitute(child, values) for child in children(node)]))
 
 
 def map_statements(

@@ -67,12 +67,18 @@ def whole(value: int) -> Const:
 
 def simplify(node: Expr) -> Expr:
     """The expression after all rules."""
+    # Written out for what index arithmetic is made of: this is where lowering spends its time.
     if isinstance(node, Const | Var):
         return node
-    operands = children(node)
-    simpler = tuple(simplify(child) for child in operands)
-    if any(new is not old for new, old in zip(simpler, operands, strict=True)):
-        node = rebuild(node, simpler)
+    if isinstance(node, Binary):
+        left, right = simplify(node.left), simplify(node.right)
+        if left is not node.left or right is not node.right:
+            node = Binary(node.op, left, right)
+    else:
+        operands = children(node)
+        simpler = tuple([simplify(child) for child in operands])
+        if any(new is not old for new, old in zip(simpler, operands, strict=True)):
+            node = rebuild(node, simpler)
     while True:
         again = _once(node)
         if again is node:
@@ -93,13 +99,13 @@ def _is_whole(node: Expr) -> bool:
 
 def _once(node: Expr) -> Expr:
     """The expression after one rule, or itself."""
+    if isinstance(node, Binary):
+        x, y = node.left, node.right
+        if isinstance(x, Const) and isinstance(y, Const) and x.dtype == y.dtype == "int64":
+            return _fold(node, node.op, x.value, y.value)
+        rule = _RULES.get(node.op)
+        return node if rule is None else rule(node)
     match node:
-        case Binary():
-            rule = _RULES.get(node.op)
-            match node.left, node.right:
-                case Const(a, "int64"), Const(b, "int64"):
-                    return _fold(node, node.op, a, b)
-            return node if rule is None else rule(node)
         case Unary("not", Const(a, "bool")):
             return FALSE if a else TRUE
         case Select(Const(a, "bool"), then, other):

@@ -89,9 +89,12 @@ def _halves(
     usual = split_names(loop)
     outer = usual[0] if outer == "" else outer
     inner = usual[1] if inner == "" else inner
-    taken = {*taken_names(procedure), outer, inner}
-    outer = spare_half(loop, "o", taken) if outer is None else outer
-    return outer, spare_half(loop, "i", {*taken, outer}) if inner is None else inner
+    taken = taken_names(procedure) | {name for name in (outer, inner) if name is not None}
+    if outer is None:
+        outer = spare_half(loop, "o", taken)
+    if inner is None:
+        inner = spare_half(loop, "i", taken | {outer})
+    return outer, inner
 
 
 def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) -> Procedure:
