@@ -127,8 +127,10 @@ class Builder:
         made = program(self._problem, candidate, workload)
         given, extents = arguments(self._problem), [name for name, _ in workload.extents]
         head = prototype(made.entry, given, tuple(extents))
-        values = [f"p[{i}]" for i in range(len(given))] + [f"e[{i}]" for i in range(len(extents))]
-        call = "void kw_call(void *const *p, const int64_t *e)"
+        # Names that no macro of a candidate has: those of knobs are checked against them.
+        values = [f"kw_p[{i}]" for i in range(len(given))]
+        values += [f"kw_e[{i}]" for i in range(len(extents))]
+        call = "void kw_call(void *const *kw_p, const int64_t *kw_e)"
         return "\n".join(
             [
                 "#include <stdint.h>",
@@ -137,7 +139,7 @@ class Builder:
                 made.text,
                 '#line 1 "kw_call.c"',
                 f"{call};",
-                f"{call} {{ (void)e; {made.entry}({', '.join(values)}); }}",
+                f"{call} {{ (void)kw_e; {made.entry}({', '.join(values)}); }}",
                 "",
             ]
         )

@@ -103,7 +103,7 @@ class BuildCache:
                     source, str(library), flags, executable=executable, rule=str(rule)
                 )
             except BuildError:
-                fresh.stat()
+                fresh.stat()  # gone, and so was what the compiler should have written
                 raise
             (fresh / "kernel.c").write_text(source)
             about = {

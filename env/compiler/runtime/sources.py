@@ -52,7 +52,7 @@ def made_from(
         # What was read and is gone was removed meanwhile.
         path: _hash(path, started_ns).replace(ABSENT, UNKNOWN)
         for path in read
-        if not path.startswith(left_out)
+        if not os.path.normpath(path).startswith(left_out)
     }
     if _SILENT.search(text.encode()):
         found["what the text asks for"] = UNKNOWN

@@ -70,6 +70,15 @@ def test_a_header_s_own_headers_count_whatever_they_say_they_are(cache, tmp_path
     assert answer(cache.build(text, found, ()), tmp_path) == 2
 
 
+def test_a_way_through_the_system_s_folders_leads_out_of_them(cache, tmp_path):
+    header = tmp_path / "part.h"
+    header.write_text("#define N 1\n")
+    text = including(f"/usr/include/../..{header}")
+    assert answer(cache.build(text, toolchain(), ()), tmp_path) == 1
+    header.write_text("#define N 2\n")
+    assert answer(cache.build(text, toolchain(), ()), tmp_path) == 2
+
+
 def test_a_header_that_is_gone_is_a_refusal(cache, tmp_path):
     header = tmp_path / "part.h"
     header.write_text("#define N 1\n")
