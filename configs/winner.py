@@ -17,7 +17,7 @@ from kernelwright.configs.load import Campaign, read_config
 from kernelwright.configs.spaces import with_template
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
-from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS
+from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, TOOLCHAINS
 from kernelwright.env.compiler.schedule.trace import print_trace, steps
 from kernelwright.env.problems.abi import abi, declaration
 from kernelwright.env.problems.program import Program, ProgramError, definition_of, program
@@ -145,7 +145,7 @@ def _facts(best: Winner, made: Program) -> list[str]:
     if entry["ci_low"] is not None and entry["ci_high"] is not None:
         claim += f", 95% interval {entry['ci_low']:.3f} to {entry['ci_high']:.3f}"
     elif not trial.status.is_claim:
-        claim += ", one screen sample, not confirmed"
+        claim += ", estimated from screens, not confirmed"
     shapes = problem.workloads[0]
     lines = [
         f"{problem.identity} for {sizes(shapes)}, by kernelwright",
@@ -174,9 +174,15 @@ def sizes(workload: Workload) -> str:
 
 def _command(best: Winner) -> str:
     """The command that compiles it as it was judged; the flags are in gcc's words."""
-    name = best.resolved["target"].get("toolchain") or "cc"
+    name = best.resolved["target"].get("toolchain") or _compiler(best.trial) or "cc"
     compiler = "python -m ziglang cc" if name == "zig" else name
     return " ".join([compiler, *best.flags, "-c best.c"])
+
+
+def _compiler(trial: Trial) -> str | None:
+    """The toolchain that a trial's measurements name in their machine."""
+    machine = trial.verdicts[-1][1].measurements[0].machine.lower()
+    return next((name for name in TOOLCHAINS[::-1] if name in machine), None)
 
 
 def _comment(lines: Sequence[str]) -> str:
