@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from kernelwright.configs.errors import ConfigError
-from kernelwright.env.compiler.codegen.names import is_free
+from kernelwright.env.compiler.codegen.names import is_free_function
 
 # The shipped example, whose name is replaced.
 EXAMPLE = Path(__file__).parent / "mykernel"
@@ -25,7 +25,7 @@ def scaffold(name: str, parent: Path | None = None) -> list[Path]:
     Raises:
         ConfigError: if the name cannot be a function's, or there is such a folder or file.
     """
-    if not _NAME.fullmatch(name) or name in _TAKEN or not is_free(name):
+    if not _NAME.fullmatch(name) or name in _TAKEN or not is_free_function(name):
         expected = "a name that C and Python leave free (letters, digits and _, a letter first)"
         raise ConfigError("init", None, "NAME", expected, repr(name))
     folder = (parent or Path()) / name

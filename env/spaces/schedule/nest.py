@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.schedule.defaults import fused_name, split_names
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.types import Directive
 
@@ -168,11 +169,11 @@ def owners(nests: Sequence[Nest], trace: Sequence[Directive]) -> list[int | None
         match directive.op, args:
             case "split", (_, *names):
                 given = [str(name) for name in names[:2]]
-                made = [*given, *[f"{loop}o", f"{loop}i"][len(given) :]]
+                made = [*given, *split_names(loop)[len(given) :]]
             case "fuse", (inner, *names):
-                made = [str(names[0]) if names else f"{loop}_{inner}"]
+                made = [str(names[0]) if names else fused_name(loop, str(inner))]
             case "tile", (str(inner), *_):
-                made = [f"{name}{end}" for name in (loop, inner) for end in "oi"]
+                made = [*split_names(loop), *split_names(inner)]
             case _:
                 made = []
         home.update(dict.fromkeys(made, nest))

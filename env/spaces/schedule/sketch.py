@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, TypeAlias
 
+from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.spaces.schedule.nest import Nest, owners
 from kernelwright.env.types import Directive
 
@@ -120,7 +121,7 @@ def _cut(tiling: Tiling, extent: int | None) -> tuple[dict[Part, str], list[Dire
             names[part] = name
             return names, splits
         splits.append(Directive("split", name, (factor,)))
-        names[part], name = f"{name}i", f"{name}o"
+        name, names[part] = split_names(name)
         rest = None if rest is None else -(-rest // factor)
     names[Part.REST] = name
     return names, splits
@@ -181,11 +182,10 @@ def _parse(
         name, rest = axis.loop, axis.extent
         root[name] = axis.loop
         while isinstance(factor := factors.get(name), int) and factor > 1:
-            found[roles.get(kinds.get(f"{name}i", ""), Part.CACHE)] = factor
-            name, rest = f"{name}o", None if rest is None else -(-rest // factor)
+            outer, inner = split_names(name)
+            found[roles.get(kinds.get(inner, ""), Part.CACHE)] = factor
+            name, rest = outer, None if rest is None else -(-rest // factor)
             root[name] = axis.loop
-            if len(name) > len(axis.loop) + len(factors):
-                return None
         if name in kinds:
             if rest is None:
                 return None
