@@ -32,9 +32,7 @@ def best_trial(trials: list[Trial]) -> Trial | None:
     confirmed, the screened one of greatest objective.
     """
     rank = {Status.WIN: 2, Status.TIE: 1, Status.LOSS: 0}
-    confirmed = [
-        (rank[t.status], _ratio(t), -t.number, t) for t in trials if t.status.is_claim
-    ]
+    confirmed = [(rank[t.status], _ratio(t), -t.number, t) for t in trials if t.status.is_claim]
     if confirmed:
         return max(confirmed)[-1]
     passed = [
