@@ -82,10 +82,12 @@ def shown(interval: Interval) -> str:
     return f"{interval.estimate:.2f}x (95% {interval.low:.2f} to {interval.high:.2f})"
 
 
-def confirmed(judge: Cpu, candidate: Candidate, reference: Candidate) -> Interval:
+def confirmed(
+    judge: Cpu, candidate: Candidate, reference: Candidate, process_pairs: int = 10
+) -> Interval:
     """The ratio of two programs, measured as a claim is."""
     against = (Reference(Role.BASELINE, reference),)
-    request = Request(candidate, Stage.CONFIRM, against, process_pairs=10, pairs=8)
+    request = Request(candidate, Stage.CONFIRM, against, process_pairs=process_pairs, pairs=8)
     (verdict,) = judge.evaluate([request])
     interval = speedup(verdict)
     if interval is None:
@@ -111,7 +113,8 @@ def quickstart() -> Iterator[Row]:
 def plain() -> Iterator[Row]:
     problem = matmul()
     naive = Candidate(Language.SOURCE, NAIVE_C)
-    ratio = confirmed(Cpu(problem), unscheduled_program(problem), naive)
+    # The same instructions, and times that move by a third with where B's columns lie in memory.
+    ratio = confirmed(Cpu(problem), unscheduled_program(problem), naive, process_pairs=40)
     what = "unscheduled lowering over hand-written naive C (same order, flags, restrict)"
     yield what, "at least 0.95x", shown(ratio), ratio.estimate >= 0.95
 
