@@ -18,7 +18,7 @@ from kernelwright.env.types import CacheState, Problem
 from kernelwright.evaluators.target import Target
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
-from kernelwright.search.store import MemoryJournal
+from kernelwright.search.store import StoreJournal
 
 T = TypeVar("T")
 JUDGE_DEFAULTS: dict[str, Any] = {
@@ -117,7 +117,7 @@ def _driver_factory(
         return driver
 
     try:
-        driver = _made(campaign, ("driver",), lambda: make(MemoryJournal()))
+        driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
         if error.path == "driver.prompt":  # the prompt is named elsewhere
             found, near = error.found, error.nearest

@@ -8,7 +8,6 @@ bit, however often the run was killed and however many workers it had.
 
 from __future__ import annotations
 
-import statistics
 import time
 from bisect import insort
 from collections import Counter
@@ -16,23 +15,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from kernelwright.env.objective import log2_speedup
 from kernelwright.env.protocols import Builds, Estimates
 from kernelwright.env.types import (
     Candidate,
     Evidence,
     Proposal,
     Request,
-    Role,
     Stage,
-    Unpaired,
     Verdict,
 )
+from kernelwright.search.answers import no_answer, roofline_share
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.incumbent import Incumbent, raced
 from kernelwright.search.plan import Plan
-from kernelwright.search.store import Sitting, Store
+from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 
 # Asks in a row without anything new before the campaign gives a driver up.
@@ -167,7 +164,7 @@ class Campaign:
     def _search(self) -> tuple[Stop, int]:
         plan, ask, barren = self.plan, 0, 0
         with _blame("making it"):
-            driver = plan.make_driver(_StoreJournal(self._events, self._keep))
+            driver = plan.make_driver(StoreJournal(self._events, self._keep))
         if plan.baseline.is_trial:
             self._screen(driver, ask, [Proposal(plan.baseline.candidate, "baseline")], [])
         while True:
@@ -336,7 +333,7 @@ class Campaign:
         if len(verdicts) != len(requests):
             raise JudgeError(f"expected {len(requests)} verdicts, found {len(verdicts)}")
         for request, verdict in zip(requests, verdicts, strict=True):
-            wrong = _no_answer(request, verdict)
+            wrong = no_answer(request, verdict)
             if wrong:
                 raise JudgeError(f"trial {request.trial}: {wrong}")
         return verdicts
@@ -521,37 +518,6 @@ class Campaign:
             )
 
 
-class _StoreJournal:
-    """A driver's window on the store: its own earlier events, and a way to record more."""
-
-    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
-        self._past = {(e.kind, e.ask, e.slot): e for e in events}
-        self._record = keep
-
-    def past(self, kind: str, ask: int, slot: int) -> Event | None:
-        """The event of that place that an earlier sitting recorded."""
-        return self._past.get((kind, ask, slot))
-
-    def record(self, event: Event) -> None:
-        """Record an event, unless it is known."""
-        if (event.kind, event.ask, event.slot) not in self._past:
-            self._past[event.kind, event.ask, event.slot] = event
-            self._record(event)
-
-
-def _no_answer(request: Request, verdict: object) -> str | None:
-    """Why a verdict does not answer a request, None if it does."""
-    if not isinstance(verdict, Verdict):
-        return f"expected a verdict, found {type(verdict).__name__}"
-    status = verdict.status
-    if status.passed and status.is_claim != (request.stage is Stage.CONFIRM):
-        return f"{status} is no answer to {request.stage}"
-    role = request.against[0].role
-    if status.passed and log2_speedup(verdict, role) is None:
-        return f"{status} without a measurement against the {role}"
-    return None
-
-
 @contextmanager
 def _blame(where: str) -> Iterator[None]:
     """Say that it was the driver that raised, and where."""
@@ -559,20 +525,3 @@ def _blame(where: str) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as error:
         raise DriverError(f"{where}: {type(error).__name__}: {error}") from error
-
-
-def roofline_share(verdict: Verdict) -> float:
-    """The geometric mean over workloads of floor / candidate time, from the samples against the
-    baseline; 0 without floors.
-    """
-    floors, shares = dict(verdict.floors_ns), []
-    for m in verdict.measurements:
-        if m.role is Role.BASELINE and m.workload in floors:
-            samples = m.samples
-            times = (
-                samples.candidate_ns
-                if isinstance(samples, Unpaired)
-                else [c for pair in samples for c, _ in pair.samples_ns]
-            )
-            shares.append(floors[m.workload] / statistics.median(times))
-    return statistics.geometric_mean(shares) if shares else 0.0

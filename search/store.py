@@ -15,7 +15,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,19 +151,22 @@ class MemoryStore:
         return Sitting() if earlier else self._now
 
 
-class MemoryJournal:
-    """A driver's journal without a campaign: for trying a driver out."""
+class StoreJournal:
+    """A driver's window on the store: its own earlier events, and a way to record more."""
 
-    def __init__(self) -> None:
-        self._events: dict[tuple[str, int, int], Event] = {}
+    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
+        self._past = {(e.kind, e.ask, e.slot): e for e in events}
+        self._record = keep
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
-        """The event of that place."""
-        return self._events.get((kind, ask, slot))
+        """The event of that place that an earlier sitting recorded."""
+        return self._past.get((kind, ask, slot))
 
     def record(self, event: Event) -> None:
-        """Keep an event, unless it is known."""
-        self._events.setdefault((event.kind, event.ask, event.slot), event)
+        """Record an event, unless it is known."""
+        if (event.kind, event.ask, event.slot) not in self._past:
+            self._past[event.kind, event.ask, event.slot] = event
+            self._record(event)
 
 
 class SqliteStore:

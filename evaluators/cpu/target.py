@@ -17,17 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from kernelwright.env.compiler.ir.nodes import DTYPES
 from kernelwright.env.compiler.machine.device import Device
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildError, find_toolchain
-from kernelwright.env.options import ProblemError
-from kernelwright.env.problems.integers import integer_inputs
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
     Arm,
-    Arrays,
     CacheState,
     Candidate,
     Evidence,
@@ -44,14 +40,11 @@ from kernelwright.env.types import (
     Verdict,
     Workload,
 )
+from kernelwright.evaluators.cpu.bench import Bench, check_tensors
 from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadable, loaded_name
-from kernelwright.evaluators.cpu.check import Answers
-from kernelwright.evaluators.cpu.memory import Arena
 from kernelwright.evaluators.cpu.worker import Worker, WorkerError
 from kernelwright.evaluators.statistics import speedup
 
-# Sets of input values, so that a call seldom repeats the one before.
-SETS = 3
 # Shapes drawn from a workload that declares ranges.
 SHAPES = 3
 START_LIMIT_S = 20.0
@@ -60,53 +53,6 @@ START_S, LIBRARY_START_S = 0.02, 0.4
 # A candidate this much slower than its reference is stopped; and one this much slower is screened
 # with a single pair.
 HOPELESS, SLOW = 100.0, 3.0
-
-
-class _Stage:
-    """One workload of fixed extents: its memory and its answers."""
-
-    def __init__(self, problem: Problem, workload: Workload, rng: np.random.Generator) -> None:
-        self._problem, self._workload, self.extents = problem, workload, workload.fixed
-        values = [_drawn_inputs(problem, workload, rng) for _ in range(SETS)]
-        exact = [False] * SETS
-        if problem.exact_on_integers:
-            # Sums of whole numbers are exact in any order, so not a single term may be missing.
-            values.append(integer_inputs(problem, values[0], rng))
-            exact.append(True)
-        self._values: tuple[Arrays, ...] = tuple(values)
-        try:
-            self.arena = self._fresh()
-            shapes = {slot.name: slot.shape for slot in self.arena.slots if not slot.is_input}
-            self.answers = [
-                Answers(problem, arrays, shapes, exact=is_exact)
-                for arrays, is_exact in zip(values, exact, strict=True)
-            ]
-        except (MemoryError, OSError) as error:
-            what = f"{problem.name} {workload.label}: no memory for its arrays: {error}"
-            raise ProblemError(what) from None
-
-    def _fresh(self) -> Arena:
-        return Arena(self._problem, self._workload, self._values)
-
-    def move(self) -> None:
-        """Put everything into other memory. Where pages lie decides which of them share a cache
-        set, and that favours one kernel over another for as long as they stay.
-        """
-        self.arena.close()
-        self.arena = self._fresh()
-
-
-def _drawn_inputs(problem: Problem, workload: Workload, rng: np.random.Generator) -> Arrays:
-    """Input values.
-
-    Raises:
-        ProblemError: if the problem's generator raises.
-    """
-    try:
-        return problem.inputs(workload, rng)
-    except (Exception, SystemExit) as error:  # a user's generator may raise anything
-        what = f"{problem.name} {workload.label}: inputs: {type(error).__name__}: {error}"
-        raise ProblemError(what) from error
 
 
 class _ArmFailedError(Exception):
@@ -169,9 +115,9 @@ class Cpu:
     ) -> None:
         del seed
         self.problem, self._limit_s, self.threads = problem, limit_s, threads
-        _check_tensors(problem)
+        check_tensors(problem)
         self._rng = np.random.default_rng(secrets.randbits(256))
-        self._stages: dict[tuple[str, int], _Stage] = {}
+        self._benches: dict[tuple[str, int], Bench] = {}
         self._call_s: dict[str, float] = {}
         self._environment = _environment(threads)
         self.missing: tuple[str, ...] = ()
@@ -301,14 +247,14 @@ class Cpu:
         shapes = self._shapes(workload)
         # Every shape is checked; which one is timed goes round.
         for shape in range(shapes) if shapes > 1 else ():
-            self._checked_once(self._stage(workload, shape), candidate)
+            self._checked_once(self._bench(workload, shape), candidate)
         samples, worst = [], 0.0
         for number in range(request.process_pairs):
-            stage = self._stage(workload, (request.trial + number) % shapes)
+            bench = self._bench(workload, (request.trial + number) % shapes)
             if request.stage is Stage.CONFIRM:
-                stage.move()
+                bench.move()
             try:
-                pair, error = self._process_pair(stage, arms, keys, request, swap=number % 2 == 1)
+                pair, error = self._process_pair(bench, arms, keys, request, swap=number % 2 == 1)
             except _ArmFailedError as failure:
                 if failure.arm is Arm.REFERENCE:
                     verdict = _broken(against, failure.verdict)
@@ -320,7 +266,7 @@ class Cpu:
 
     def _process_pair(
         self,
-        stage: _Stage,
+        bench: Bench,
         arms: Mapping[Arm, Loadable],
         keys: Mapping[Arm, str],
         request: Request,
@@ -335,21 +281,21 @@ class Cpu:
         limit_s, state = self._limit_s, request.state
         try:
             for arm in order:
-                workers[arm] = self._start(stage, arms[arm], arm)
+                workers[arm] = self._start(bench, arms[arm], arm)
             # A first call of each, untimed, pays for pages and lazy binding; the reference's says
             # how long is too long.
             for arm in (Arm.REFERENCE, Arm.CANDIDATE):
-                time_ns, inputs = self._call(stage, workers[arm], arm, state, limit_s, first=True)
-                worst = self._check(stage, inputs, arm)
+                time_ns, inputs = self._call(bench, workers[arm], arm, state, limit_s, first=True)
+                worst = self._check(bench, inputs, arm)
                 if arm is Arm.REFERENCE:
                     limit_s = min(limit_s, max(1.0, HOPELESS * time_ns / 1e9))
             for number in range(request.pairs):
                 times = {}
                 for arm in order if number % 2 == 0 else order[::-1]:
                     began = time.perf_counter()
-                    times[arm], inputs = self._call(stage, workers[arm], arm, state, limit_s)
+                    times[arm], inputs = self._call(bench, workers[arm], arm, state, limit_s)
                     if arm is Arm.CANDIDATE:
-                        worst = max(worst, self._check(stage, inputs, arm))
+                        worst = max(worst, self._check(bench, inputs, arm))
                     self._call_s[keys[arm]] = time.perf_counter() - began
                 samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
                 if screening and times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]:
@@ -359,17 +305,17 @@ class Cpu:
                 worker.close()
         return ProcessPair(order[0], order, tuple(samples)), worst
 
-    def _start(self, stage: _Stage, loadable: Loadable, arm: Arm) -> Worker:
-        name = loaded_name(loadable, self.problem, stage.extents)
+    def _start(self, bench: Bench, loadable: Loadable, arm: Arm) -> Worker:
+        name = loaded_name(loadable, self.problem, bench.extents)
         limit_s = START_LIMIT_S
         try:
-            return Worker(loadable.command, name, stage.arena, self._environment, limit_s)
+            return Worker(loadable.command, name, bench.arena, self._environment, limit_s)
         except WorkerError as error:
             raise _ArmFailedError(arm, _verdict(error)) from None
 
     def _call(
         self,
-        stage: _Stage,
+        bench: Bench,
         worker: Worker,
         arm: Arm,
         state: CacheState,
@@ -382,19 +328,19 @@ class Cpu:
         The first call of a process has the last inputs, which are the whole numbers where there are
         any; the others have random ones.
         """
-        count = len(stage.answers)
+        count = len(bench.answers)
         number = count - 1 if first else int(self._rng.integers(count))
-        place = int(self._rng.integers(len(stage.answers)))
-        stage.arena.place(number, place)
-        stage.arena.poison(int(self._rng.integers(1, 1 << 16)))
+        place = int(self._rng.integers(len(bench.answers)))
+        bench.arena.place(number, place)
+        bench.arena.poison(int(self._rng.integers(1, 1 << 16)))
         try:
             return worker.call(place, state, limit_s), number
         except WorkerError as error:
             raise _ArmFailedError(arm, _verdict(error)) from None
 
-    def _check(self, stage: _Stage, number: int, arm: Arm) -> float:
+    def _check(self, bench: Bench, number: int, arm: Arm) -> float:
         """The error of the outputs that the last call left."""
-        fault, error = stage.answers[number].check(stage.arena)
+        fault, error = bench.answers[number].check(bench.arena)
         if fault is not None:
             verdict = Verdict(
                 Status.WRONG, fault.code, evidence=fault.evidence, max_error=fault.error
@@ -402,11 +348,11 @@ class Cpu:
             raise _ArmFailedError(arm, verdict)
         return error
 
-    def _checked_once(self, stage: _Stage, loadable: Loadable) -> None:
-        with self._start(stage, loadable, Arm.CANDIDATE) as worker:
+    def _checked_once(self, bench: Bench, loadable: Loadable) -> None:
+        with self._start(bench, loadable, Arm.CANDIDATE) as worker:
             limit_s, state = self._limit_s, CacheState.WARM
-            _, number = self._call(stage, worker, Arm.CANDIDATE, state, limit_s, first=True)
-            self._check(stage, number, Arm.CANDIDATE)
+            _, number = self._call(bench, worker, Arm.CANDIDATE, state, limit_s, first=True)
+            self._check(bench, number, Arm.CANDIDATE)
 
     # Shapes
 
@@ -414,11 +360,11 @@ class Cpu:
         ranged = any(isinstance(extent, ExtentRange) for _, extent in workload.extents)
         return SHAPES if ranged else 1
 
-    def _stage(self, workload: Workload, number: int) -> _Stage:
+    def _bench(self, workload: Workload, number: int) -> Bench:
         place = (workload.label, number)
-        if place not in self._stages:
-            self._stages[place] = _Stage(self.problem, self._drawn(workload, number), self._rng)
-        return self._stages[place]
+        if place not in self._benches:
+            self._benches[place] = Bench(self.problem, self._drawn(workload, number), self._rng)
+        return self._benches[place]
 
     def _drawn(self, workload: Workload, number: int) -> Workload:
         """The workload with every range replaced by a number from it: the least, the greatest, and
@@ -437,23 +383,6 @@ class Cpu:
                 for name, extent in workload.extents
             )
         )
-
-
-def _check_tensors(problem: Problem) -> None:
-    """Refuse what has no place in a kernel's arguments.
-
-    Raises:
-        ProblemError: naming the tensor.
-    """
-    if not any(t.role == "output" for t in problem.tensors):
-        raise ProblemError(f"{problem.name}: expected at least one output")
-    for tensor in problem.tensors:
-        if tensor.dtype not in DTYPES:
-            expected = f"expected one of {', '.join(DTYPES)} on a CPU, found {tensor.dtype}"
-            raise ProblemError(f"{problem.name}: {tensor.name}: {expected}")
-        if tensor.role == "scratch":
-            expected = "expected inputs and outputs; scratch is not granted on a CPU yet"
-            raise ProblemError(f"{problem.name}: {tensor.name}: {expected}")
 
 
 def unscheduled_program(problem: Problem) -> Candidate:

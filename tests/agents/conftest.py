@@ -18,7 +18,7 @@ from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.evaluators.gpu_model import GpuModel
-from kernelwright.search.store import MemoryJournal
+from kernelwright.search.store import StoreJournal
 
 SOFTMAX_REGIONS = """#include <math.h>
 #include <stdint.h>
@@ -52,12 +52,12 @@ def made_up(candidate):
     return None if number % 8 == 0 else number / 2**31 - 1
 
 
-class Recording(MemoryJournal):
+class Recording(StoreJournal):
     """A journal whose events can be listed."""
 
-    @property
-    def events(self):
-        return list(self._events.values())
+    def __init__(self):
+        self.events = []
+        super().__init__((), self.events.append)
 
 
 @dataclass

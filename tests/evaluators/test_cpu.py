@@ -345,12 +345,12 @@ def test_states_are_recorded(judge):
 
 def test_every_process_pair_of_a_confirmation_has_memory_of_its_own(judge):
     ask(judge, source(""))
-    stage = judge._stage(PROBLEM.workloads[0], 0)
-    first = stage.arena
+    bench = judge._bench(PROBLEM.workloads[0], 0)
+    first = bench.arena
     ask(judge, source(""))
-    assert stage.arena is first
+    assert bench.arena is first
     ask(judge, source(""), stage=Stage.CONFIRM, process_pairs=2, pairs=1)
-    assert stage.arena is not first
+    assert bench.arena is not first
     assert first.inputs_fd == -1
 
 

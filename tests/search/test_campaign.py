@@ -23,6 +23,7 @@ from kernelwright.env.types import (
     Verdict,
     knob_candidate,
 )
+from kernelwright.search.answers import roofline_share
 from kernelwright.search.campaign import (
     BARREN_ASKS,
     Campaign,
@@ -30,7 +31,6 @@ from kernelwright.search.campaign import (
     Extension,
     JudgeError,
     ReplayError,
-    roofline_share,
 )
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.executors import Serial, Threads, make_executor
