@@ -29,6 +29,11 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_LAZY[name]), name)
 
 
+def __dir__() -> list[str]:
+    """The public names, those that are imported when first used among them."""
+    return sorted(__all__)
+
+
 # Gymnasium's convention is that importing a package makes its ids known. It is honoured only where
 # Gymnasium is there already, so that importing kernelwright alone stays free.
 if "gymnasium.envs.registration" in sys.modules:

@@ -34,6 +34,7 @@ from kernelwright.agents.chat import (
 from kernelwright.agents.dialects import dialect_for
 from kernelwright.agents.memory import Memory
 from kernelwright.agents.sheet import problem_sheet
+from kernelwright.env.options import OptionError
 from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Problem, Proposal
 from kernelwright.prompts import render as prompts
@@ -115,6 +116,11 @@ class LlmDriver:
         self._schema = canonical_schema(self._dialect.schema()) if structured else None
         self._asks = self._useless = self._lost = 0
         self._stopped: str | None = None
+        try:
+            self._fresh(0)
+        except prompts.PromptError as error:
+            expected = "a template of values that there are"
+            raise OptionError("prompt", expected, str(error)) from None
 
     @property
     def stopped(self) -> str | None:

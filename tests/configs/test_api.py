@@ -514,3 +514,61 @@ def test_wins_are_best_before_ties(tmp_path):
 
     trials = [claimed(0, Status.TIE, 9.0), claimed(1, Status.WIN, 2.0), claimed(2, Status.WIN, 3.0)]
     assert best_trial(trials).number == 2
+
+
+BY_MODEL = {
+    "name": "by-model",
+    "problem": {"name": "gemm_gpu"},
+    "target": {"name": "gpu-model"},
+    "driver": {"name": "llm"},
+    "budget": {"calls": 4},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{% block user %}{{ nope }}{% endblock %}", "'nope' is undefined"),
+        ("{% block user %}{{ ", "unexpected"),
+        ("no blocks", "expected a block named system or user"),
+    ],
+)
+def test_a_prompt_of_one_s_own_is_tried_before_anything_is_asked(tmp_path, text, said):
+    (tmp_path / "mine.j2").write_text(text)
+    path = tmp_path / "c.yaml"
+    agents = {"backend": {"name": "mock"}, "prompt": "mine.j2"}
+    path.write_text(yaml.safe_dump(BY_MODEL | {"agents": agents}))
+    with pytest.raises(ConfigError) as caught:
+        api.check(path)
+    assert caught.value.path == "agents.prompt"
+    assert said in caught.value.found
+
+
+def test_a_prompt_of_one_s_own_belongs_to_the_campaign(tmp_path):
+    prompt = tmp_path / "mine.j2"
+    prompt.write_text("{% block user %}Configurations for {{ problem.name }}.{% endblock %}")
+    path = tmp_path / "c.yaml"
+    agents = {"backend": {"name": "mock"}, "prompt": "mine.j2"}
+    path.write_text(yaml.safe_dump(BY_MODEL | {"agents": agents}))
+    api.run(path, tmp_path / "r")
+    resolved = yaml.safe_load((tmp_path / "r" / "config.yaml").read_text())
+    assert resolved["agents"]["prompt"] == str(prompt)
+    assert str(prompt) in resolved["hashes"]
+    prompt.write_text(prompt.read_text() + " ")
+    with pytest.raises(ConfigError, match="a file that was changed"):
+        api.run(path, tmp_path / "r")
+
+
+def test_a_key_that_a_backend_lacks_is_missing_before_anything_is_asked(tmp_path, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    backend = {"name": "openai", "model": "m", "key_env": "NO_SUCH_KEY"}
+    campaign = BY_MODEL | {"agents": {"backend": backend}}
+    assert "NO_SUCH_KEY" in api.check(campaign)["missing"][0]
+    with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
+        api.run(campaign, tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_package_names_what_it_has():
+    assert {"run", "load", "__version__"} <= set(dir(kernelwright))
