@@ -63,6 +63,10 @@ COMPARED = frozenset(
 )
 
 
+# The class code of a verdict that could not be reached because the other arm failed.
+REFERENCE_FAILED = "reference_failed"
+
+
 class Stage(StrEnum):
     """How much a judge is asked for. Only ``confirm`` makes a claim."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.env.protocols import Builds, Estimates
 from kernelwright.env.types import (
+    REFERENCE_FAILED,
     Candidate,
     Evidence,
     Proposal,
@@ -32,6 +33,8 @@ from kernelwright.search.plan import Plan
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 
+# Trials that wait behind the finalists, should one of those fail when it is measured again.
+SPARE = 8
 # Asks in a row without anything new before the campaign gives a driver up.
 BARREN_ASKS = 64
 
@@ -119,13 +122,13 @@ class Campaign:
         # collection do not grow with a long run.
         self._count = 0
         self._keys: dict[str, int] = {}
-        self._finalists: list[tuple[float, int, Candidate]] = []
+        self._ranked: list[tuple[float, int, Trial]] = []
         self._counts: Counter[str] = Counter()
-        self._best: Trial | None = None
         self._best_share = 0.0
         self._rehearsal_s: float | None = None
         self._confirmed_s: float | None = None
         self._until_met = False
+        self._cut = False
         self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
 
     def run(self) -> Stop:
@@ -140,6 +143,8 @@ class Campaign:
         self._stored = self.store.trials()
         self._events = self.store.events()
         self._paid = [e for e in self._events if e.kind == MODEL_CALL]
+        # By the number of the trial at which it came out.
+        self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
         self._epoch = sum(e.kind == "extended" for e in self._events)
         self._epoch += self._extension is not None
         self._started = self._clock()
@@ -237,6 +242,8 @@ class Campaign:
             replace(t, verdicts=tuple(p for p in t.verdicts if p[0] is Stage.SCREEN)) for t in known
         ]
         for trial in told:
+            if trial.number in self._dethroned:
+                self._dethrone()
             self._learn(trial)
         missing = [] if self._stopped_by_time(ask) else proposals[len(known) :]
         # What is stored has been replayed; from here on there is something new to record.
@@ -246,10 +253,11 @@ class Campaign:
             self._prepare(missing)
         for group in [[p] for p in missing] if one_by_one else [missing]:
             if one_by_one and told and self._is_late():
+                self._cut = True
                 break
-            number = first + len(told)
-            trials = self._judge(ask, number, group) if group else []
+            trials, fallen = self._judge(ask, first + len(told), group) if group else ([], [])
             told += trials
+            events = [*fallen, *events]
             if trials or events:
                 self._record(trials=trials, events=events, extend=extend)
             for trial in trials:
@@ -257,7 +265,9 @@ class Campaign:
             events = []
         if events:
             self._record(events=events, extend=extend)
-        self._race(told, known)
+        # A batch that time has cut is the last.
+        if not self._cut:
+            self._race(told, known)
         if told:
             total = self.plan.budget.trials
             self._report("search", self._count, total, replayed=not missing)
@@ -278,6 +288,14 @@ class Campaign:
             (verdict,) = self._evaluate([request])
             self._record(verdicts=[(number, Stage.RACE, verdict)])
         self._incumbent = self._incumbent.succeeded_by(challenger, verdict)
+        if not verdict.status.passed:
+            self._drop(number)
+
+    def _dethrone(self) -> None:
+        """The incumbent failed as a reference: it is none any more, and no finalist."""
+        candidate = self._incumbent.reference.candidate
+        self._drop(self._keys.get(candidate.key, -1))
+        self._incumbent = Incumbent.of_baseline(self.plan.baseline.candidate)
 
     def _prepare(self, proposals: Sequence[Proposal]) -> None:
         """Have candidates built side by side where the judge can; it then times them one by one."""
@@ -293,8 +311,36 @@ class Campaign:
         pairs = plan.screen_pairs
         return Request(candidate, stage, against, trial=number, pairs=pairs, state=plan.state)
 
-    def _judge(self, ask: int, first: int, proposals: Sequence[Proposal]) -> list[Trial]:
-        plan = self.plan
+    def _judge(
+        self, ask: int, first: int, proposals: Sequence[Proposal]
+    ) -> tuple[list[Trial], list[Event]]:
+        """Trials of these proposals, and an event if the incumbent failed on the way."""
+        verdicts, fallen = self._screened(first, proposals), []
+        if any(v.code == REFERENCE_FAILED for v in verdicts) and self._incumbent.is_a_candidate:
+            # Not the candidate's fault, so it is screened again, against the baseline.
+            key = self._incumbent.reference.candidate.key
+            evidence = next(v.evidence for v in verdicts if v.code == REFERENCE_FAILED)
+            fallen = [event("dethroned", ask, first, key=key, evidence=evidence)]
+            self._dethrone()
+            verdicts = self._screened(first, proposals)
+        trials = [
+            Trial(
+                number=first + i,
+                candidate=proposal.candidate,
+                verdicts=((Stage.SCREEN, verdict),),
+                objective=self._incumbent.objective(verdict),
+                proposer=proposal.proposer,
+                parents=proposal.parents,
+                seed=self.plan.seed,
+                ask=ask,
+                tokens=proposal.tokens,
+                usd=proposal.usd,
+            )
+            for i, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True))
+        ]
+        return trials, fallen
+
+    def _screened(self, first: int, proposals: Sequence[Proposal]) -> list[Verdict]:
         requests = [
             self._screen_request(proposal.candidate, first + i, Stage.SCREEN)
             for i, proposal in enumerate(proposals)
@@ -302,22 +348,7 @@ class Campaign:
         workers = min(self._executor.workers, len(requests))
         size = -(-len(requests) // workers)
         chunks = [requests[i : i + size] for i in range(0, len(requests), size)]
-        verdicts = [v for part in self._executor.map(self._evaluate, chunks) for v in part]
-        return [
-            Trial(
-                number=request.trial,
-                candidate=proposal.candidate,
-                verdicts=((Stage.SCREEN, verdict),),
-                objective=self._incumbent.objective(verdict),
-                proposer=proposal.proposer,
-                parents=proposal.parents,
-                seed=plan.seed,
-                ask=ask,
-                tokens=proposal.tokens,
-                usd=proposal.usd,
-            )
-            for request, proposal, verdict in zip(requests, proposals, verdicts, strict=True)
-        ]
+        return [v for part in self._executor.map(self._evaluate, chunks) for v in part]
 
     def _evaluate(self, requests: Sequence[Request]) -> Sequence[Verdict]:
         """The judge's verdicts, if they answer the requests.
@@ -338,6 +369,20 @@ class Campaign:
                 raise JudgeError(f"trial {request.trial}: {wrong}")
         return verdicts
 
+    @property
+    def _best(self) -> Trial | None:
+        """The trial of greatest objective so far that nothing speaks against."""
+        return self._ranked[0][2] if self._ranked else None
+
+    @property
+    def _finalists(self) -> list[Trial]:
+        """The trials that would be confirmed now, the best first."""
+        return [trial for _, _, trial in self._ranked[: self.plan.confirm.finalists]]
+
+    def _drop(self, number: int) -> None:
+        """Take a trial that failed later from those that may be confirmed."""
+        self._ranked = [place for place in self._ranked if place[1] != number]
+
     def _learn(self, trial: Trial) -> None:
         self._count += 1
         self._keys[trial.candidate.key] = trial.number
@@ -345,10 +390,8 @@ class Campaign:
         self._counts[trial.status] += 1
         if trial.objective is None:
             return
-        if self._best is None or trial.objective > (self._best.objective or 0.0):
-            self._best = trial
-        insort(self._finalists, (-trial.objective, trial.number, trial.candidate))
-        del self._finalists[self.plan.confirm.finalists :]
+        insort(self._ranked, (-trial.objective, trial.number, trial))
+        del self._ranked[self.plan.confirm.finalists + SPARE :]
         if self.plan.stop.roofline is not None:
             self._best_share = max(self._best_share, roofline_share(trial.verdicts[0][1]))
 
@@ -398,7 +441,9 @@ class Campaign:
         if past is not None:
             return Stop("seconds", past.data["reason"])
         limit = self.plan.budget.seconds
-        if limit is None or self._count < len(self._stored) or not self._is_late():
+        if limit is None or self._count < len(self._stored):
+            return None
+        if not (self._cut or self._is_late()):
             return None
         spent, needed = self._spent_s(), self._confirmation_s()
         return Stop(
@@ -426,14 +471,13 @@ class Campaign:
         """
         evaluator = self.plan.evaluator
         if isinstance(evaluator, Estimates):
-            requests = [self._confirm_request(n, c) for _, n, c in self._finalists]
+            requests = [self._confirm_request(trial) for trial in self._finalists]
             return [evaluator.estimate_s(request) for request in requests] or [0.0]
         if self._rehearsal_s is None:
             if not self._finalists:
                 return [0.0]
             began = self._clock()
-            _, number, candidate = self._finalists[0]
-            self._evaluate([self._confirm_request(number, candidate)])
+            self._evaluate([self._confirm_request(self._finalists[0])])
             self._rehearsal_s = self._clock() - began
         return [self._rehearsal_s] * min(self.plan.confirm.finalists, self._count)
 
@@ -442,12 +486,13 @@ class Campaign:
     def _confirm(self, ask: int) -> None:
         """Confirm the finalists, the best first; beyond the first, as many as there is time for."""
         done = {t.number for t in self._stored if t.verdict(Stage.CONFIRM) is not None}
-        total = len(self._finalists)
-        for place, (_, number, candidate) in enumerate(self._finalists, 1):
-            request = self._confirm_request(number, candidate)
+        finalists = self._finalists
+        total = len(finalists)
+        for place, trial in enumerate(finalists, 1):
+            number, request = trial.number, self._confirm_request(trial)
             if number not in done:
                 if place > 1 and self._has_no_time_for(request):
-                    left = [n for _, n, _ in self._finalists[place - 1 :]]
+                    left = [t.number for t in finalists[place - 1 :]]
                     self._record(events=[event("unconfirmed", ask, self._epoch, trials=left)])
                     return
                 began = self._clock()
@@ -464,12 +509,12 @@ class Campaign:
         needed = self._confirmed_s or evaluator.estimate_s(request)
         return self._spent_s() + needed > limit
 
-    def _confirm_request(self, number: int, candidate: Candidate) -> Request:
+    def _confirm_request(self, trial: Trial) -> Request:
         return Request(
-            candidate,
+            trial.candidate,
             Stage.CONFIRM,
             self.plan.confirm_against,
-            trial=number,
+            trial=trial.number,
             process_pairs=self.plan.confirm.process_pairs,
             pairs=self.plan.confirm.pairs,
             first_repeat=1,

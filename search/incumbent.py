@@ -35,6 +35,11 @@ class Incumbent:
         """The first incumbent."""
         return cls(Reference(Role.BASELINE, baseline))
 
+    @property
+    def is_a_candidate(self) -> bool:
+        """Whether this is a trial's, not the baseline."""
+        return self.reference.role is Role.INCUMBENT
+
     def objective(self, verdict: Verdict) -> float | None:
         """The objective of a candidate that was paired with this incumbent; None if it failed."""
         if not verdict.status.passed:

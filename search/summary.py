@@ -24,7 +24,7 @@ from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 # Events of the campaign itself, which may stand in the same place as a call.
-NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid", "unconfirmed")
+NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid", "unconfirmed", "dethroned")
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:

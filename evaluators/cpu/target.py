@@ -23,6 +23,7 @@ from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildErro
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
+    REFERENCE_FAILED,
     Arm,
     CacheState,
     Candidate,
@@ -410,7 +411,7 @@ def _verdict(error: WorkerError) -> Verdict:
 def _broken(against: Reference, verdict: Verdict) -> Verdict:
     """The verdict on a candidate whose reference failed: that is not its fault."""
     seen = f"the {against.role} {against.candidate} is {verdict.status}: {verdict.evidence}"
-    return Verdict(Status.BROKEN, "reference_failed", evidence=seen, log=verdict.log)
+    return Verdict(Status.BROKEN, REFERENCE_FAILED, evidence=seen, log=verdict.log)
 
 
 def _environment(threads: int) -> dict[str, str]:

@@ -743,3 +743,100 @@ def test_equal_candidates_do_not_climb_by_luck():
     assert abs(np.mean(objectives[200:])) < 0.1
     stop, _ = run(replace(the_plan, stop=StopRules(plateau=64)))
     assert stop.rule == "plateau"
+
+
+class Fickle(PairedJudge):
+    """Some candidates fail when they are looked at again: in a race, or as a reference."""
+
+    def __init__(self, races=(), references=(), dies_after=10**6):
+        super().__init__()
+        self.races, self.references, self.dies_after = races, references, dies_after
+
+    def judge(self, request):
+        if len(self.asked) > self.dies_after:
+            raise OSError("no more")
+        (against,) = request.against
+        if request.stage is Stage.RACE and request.candidate.knobs["a"] in self.races:
+            return Verdict(Status.WRONG, "wrong_value", evidence="this time it was wrong")
+        if against.role == "incumbent" and against.candidate.knobs["a"] in self.references:
+            return Verdict(Status.BROKEN, "reference_failed", evidence="it was wrong")
+        return super().judge(request)
+
+
+def fickle(asks, **options):
+    judge = Fickle(**options)
+    return judge, plan(lambda: Script([[c(a) for a in ask] for ask in asks]), judge)
+
+
+def test_a_trial_that_fails_its_race_is_no_finalist_and_stays_failed():
+    _, the_plan = fickle([[12, 18], [15]], races=(18,))
+    _, store = run(the_plan)
+    found = {t.candidate.knobs["a"]: t for t in store.trials()}
+    assert found[18].status is Status.WRONG
+    assert found[18].verdict(Stage.CONFIRM) is None
+    assert best_trial(store.trials()).candidate.knobs["a"] == 15
+    summary = summarise(store)
+    assert summary["by_status"]["wrong"] == 1
+    assert summary["failures"][0]["evidence"] == "this time it was wrong"
+    again, _ = fickle([[12, 18], [15]], races=(18,))
+    trials = store.trials()
+    run(plan(lambda: Script([[c(12), c(18)], [c(15)]]), again), store)
+    assert (again.asked, store.trials()) == ([], trials)
+
+
+ASKS = [[12, 18], [15, 16], [17]]
+
+
+def test_an_incumbent_that_fails_as_a_reference_is_dethroned():
+    judge, the_plan = fickle(ASKS, references=(18,))
+    _, store = run(the_plan)
+    found = {t.candidate.knobs["a"]: t for t in store.trials()}
+    assert all(found[a].status.passed for a in (12, 15, 16, 17))
+    assert found[18].verdict(Stage.CONFIRM) is None
+    (fallen,) = [e for e in store.events() if e.kind == "dethroned"]
+    assert (fallen.data["key"], fallen.slot) == (c(18).key, found[15].number)
+    # From there on it is the baseline again, until somebody is clearly ahead.
+    screens = [p[:2] for p in judge.pairings]
+    assert screens[3:6] == [("baseline", 10), ("baseline", 10), ("baseline", 10)]
+    expected = [np.log2(a / 10) for a in (12, 18, 15, 16, 17)]
+    assert [t.objective for t in store.trials()] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dies_after", range(2, 12))
+def test_a_dethronement_is_replayed(dies_after):
+    _, whole = fickle(ASKS, references=(18,))
+    _, unbroken = run(whole)
+    store = MemoryStore()
+    try:
+        run(fickle(ASKS, references=(18,), dies_after=dies_after)[1], store)
+    except JudgeError:
+        run(fickle(ASKS, references=(18,))[1], store)
+    assert store.trials() == unbroken.trials()
+    assert store.events() == unbroken.events()
+
+
+def test_a_batch_that_time_has_cut_is_the_last():
+    class Fast(Timed):
+        """Thinks at first that confirming takes long, and knows better after a race."""
+
+        def estimate_s(self, request):
+            return 30.0 if self.now < 100 and not self.raced else 1.0
+
+        raced = False
+
+        def judge(self, request):
+            self.raced = self.raced or request.stage is Stage.RACE
+            return super().judge(request)
+
+    judge = Fast(1.0)
+    space = KnobSpace([Knob("a", tuple(range(20, 400))), Knob("b", (1,))])
+    fields = {"space": space, "batch": 64, "budget": Budget(seconds=36.0)}
+    the_plan = plan(lambda: Random(space, seed=0, batch=64), judge, **fields)
+    stop, store = run(the_plan, clock=lambda: judge.now)
+    count = len(store.trials())
+    assert (stop.rule, count < 64) == ("seconds", True)
+    assert {t.ask for t in store.trials()} == {1}
+    extension = Extension({"seconds": 200.0}, {})
+    longer = replace(the_plan, budget=Budget(seconds=200.0))
+    run(longer, store, clock=lambda: judge.now, extension=extension)
+    assert len(store.trials()) > count
