@@ -24,7 +24,7 @@ class Bench:
         exact = [False] * SETS
         if problem.exact_on_integers:
             # Sums of whole numbers are exact in any order, so not a single term may be missing.
-            values.append(integer_inputs(problem, values[0], rng))
+            values.append(_whole_inputs(problem, values[0], rng))
             exact.append(True)
         self._values: tuple[Arrays, ...] = tuple(values)
         try:
@@ -59,6 +59,21 @@ def _drawn_inputs(problem: Problem, workload: Workload, rng: np.random.Generator
         return problem.inputs(workload, rng)
     except (Exception, SystemExit) as error:  # a user's generator may raise anything
         what = f"{problem.name} {workload.label}: inputs: {type(error).__name__}: {error}"
+        raise ProblemError(what) from error
+
+
+def _whole_inputs(problem: Problem, like: Arrays, rng: np.random.Generator) -> Arrays:
+    """Whole numbers as inputs.
+
+    Raises:
+        ProblemError: if the problem's reference raises on them, or is not exact.
+    """
+    try:
+        return integer_inputs(problem, like, rng)
+    except ProblemError:
+        raise
+    except Exception as error:  # a user's reference may raise anything
+        what = f"{problem.name}: exact_on_integers: {type(error).__name__}: {error}"
         raise ProblemError(what) from error
 
 

@@ -47,12 +47,12 @@ class Answers:
         self._odd = {n: ~np.isfinite(a) for n, a in self._reference.items() if a.dtype.kind == "f"}
         self._odd = {name: odd for name, odd in self._odd.items() if odd.any()}
         if problem.magnitude is not None and not self._exact:
-            for name, scale in problem.magnitude(inputs).items():
-                wide = np.asarray(scale, np.float64)
-                with np.errstate(divide="ignore"):
-                    inverse = np.minimum(1 / wide, _FORBIDDING)
-                shape = self._reference[name].shape
-                self._inverse[name] = np.array(np.broadcast_to(inverse, shape), order="C")
+            for name, scale in _magnitudes(problem, inputs, self._reference).items():
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    inverse = np.array(np.minimum(1 / scale, _FORBIDDING))
+                if name in self._odd:
+                    inverse[self._odd[name]] = 0.0
+                self._inverse[name] = inverse
         self._room = {n: np.empty(a.shape, np.float64) for n, a in self._reference.items()}
 
     def check(self, arena: Arena) -> tuple[Fault | None, float]:
@@ -66,6 +66,10 @@ class Answers:
         for name, reference in self._reference.items():
             output = arena.views[name]
             error = self._error(name, output, reference)
+            # The pattern of what was never written is a NaN itself.
+            odd = self._odd.get(name)
+            if odd is not None and (arena.poisoned(name) & odd).any():
+                error = np.inf
             if not error <= self._model.bound:
                 return self._fault(arena, name, output, reference, error), error
             worst = max(worst, error)
@@ -94,7 +98,27 @@ class Answers:
                 return float(room.max(initial=0.0))
             norm = float(np.linalg.norm(reference if odd is None else reference[~odd]))
             distance = float(np.linalg.norm(room))
+        if not (np.isfinite(norm) and np.isfinite(distance)):
+            return np.inf
         return distance / norm if norm else (0.0 if distance == 0 else np.inf)
+
+    def _wrong(
+        self, name: str, output: NDArray[np.generic], reference: NDArray[np.generic]
+    ) -> NDArray[np.bool_]:
+        """Which elements are off; where only the norm says that some are, the worst of them."""
+        odd = self._odd.get(name, np.zeros(output.shape, bool))
+        same = (output == reference) | ((output != output) & (reference != reference))
+        wrong: NDArray[np.bool_]
+        if output.dtype == np.bool_:
+            wrong = output.view(np.uint8) != reference.astype(np.uint8)
+        elif self._exact:
+            wrong = ~same
+        elif name in self._inverse:
+            wrong = (self._room[name] > self._model.bound) | (odd & ~same)
+        else:
+            room = np.abs(self._room[name])
+            wrong = (odd & ~same) if (odd & ~same).any() else room == np.nanmax(room)
+        return wrong if wrong.any() else ~same
 
     def _fault(
         self,
@@ -118,15 +142,7 @@ class Answers:
                     f"{name}{_at(place)} is {found}, {int(odd.sum()):,} elements are not finite"
                 )
                 return Fault("not_finite", evidence, None)
-        if output.dtype == np.bool_:
-            wrong = output.view(np.uint8) != reference.astype(np.uint8)
-        elif self._exact or name in self._odd:
-            both_nan = (output != output) & (reference != reference)
-            wrong = (output != reference) & ~both_nan
-        elif name in self._inverse:
-            wrong = self._room[name] > self._model.bound
-        else:
-            wrong = np.abs(self._room[name]) == np.abs(self._room[name]).max()
+        wrong = self._wrong(name, output, reference)
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         count = f"{int(wrong.sum()):,} of {output.size:,} elements are off; "
         shown = f"{name}{_at(place)} is {output[place]}, expected {reference[place]}"
@@ -134,6 +150,28 @@ class Answers:
         whole = "" if self._exact or name in self._inverse else "in the norm; "
         known = error if np.isfinite(error) else None
         return Fault("wrong_value", f"{whole or count}{shown}{limit}", known)
+
+
+def _magnitudes(
+    problem: Problem, inputs: Arrays, reference: Mapping[str, NDArray[np.generic]]
+) -> dict[str, NDArray[np.float64]]:
+    """What errors are measured in, an array of its own for each output.
+
+    Raises:
+        ProblemError: if the problem's magnitude raises, or is of other outputs or shapes.
+    """
+    where = f"{problem.name}: magnitude"
+    assert problem.magnitude is not None
+    try:
+        found = problem.magnitude(inputs)
+        if set(found) != set(reference):
+            raise ValueError(f"expected outputs {sorted(reference)}, found {sorted(found)}")
+        return {
+            name: np.array(np.broadcast_to(np.asarray(found[name], np.float64), array.shape))
+            for name, array in reference.items()
+        }
+    except Exception as error:
+        raise ProblemError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _expected(
@@ -159,7 +197,8 @@ def _expected(
             expected = f"expected numbers of shape {list(shape)}"
             kind = f"{array.dtype}{list(array.shape)}"
             raise ProblemError(f"{where}: output {name}: {expected}, found {kind}")
-        out[name] = array
+        # Errors are computed in float64, so that no norm of them overflows in a narrower dtype.
+        out[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
     return out
 
 

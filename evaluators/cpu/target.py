@@ -310,7 +310,9 @@ class Cpu:
         name = loaded_name(loadable, self.problem, bench.extents)
         limit_s = START_LIMIT_S
         try:
-            return Worker(loadable.command, name, bench.arena, self._environment, limit_s)
+            return Worker(
+                loadable.command, name, bench.arena, self._environment, self.threads, limit_s
+            )
         except WorkerError as error:
             raise _ArmFailedError(arm, _verdict(error)) from None
 

@@ -25,7 +25,7 @@ _READY, _DONE, _REFUSED, _SIGNALLED = 1, 2, 3, 4
 _LIBRARY_MISSING, _ENTRY_MISSING = 1, 2
 _STATES = {CacheState.COLD: 0, CacheState.WARM: 1}
 # What a kernel may have beside its operands: address space, so stacks of threads count whole.
-MEMORY_BYTES = 4 << 30
+MEMORY_BYTES, THREAD_BYTES = 4 << 30, 64 << 20
 _SIGNALS: dict[int, str] = {
     signal.SIGSEGV: "segmentation_fault",
     signal.SIGBUS: "bus_error",
@@ -54,6 +54,7 @@ class Worker:
         library: what it loads: the path of a shared library, or a dotted path for a Python worker.
         arena: the memory it works on.
         environment: all that it has of an environment.
+        threads: how many it may start, which have stacks.
         limit_s: how long starting may take.
 
     Raises:
@@ -66,6 +67,7 @@ class Worker:
         library: str,
         arena: Arena,
         environment: Mapping[str, str],
+        threads: int,
         limit_s: float,
     ) -> None:
         self._arena = arena
@@ -85,7 +87,7 @@ class Worker:
             os.close(replies)
         self._pidfd = os.pidfd_open(self._process.pid)
         try:
-            self._send(_setup(library, arena))
+            self._send(_setup(library, arena, threads))
             self._receive(limit_s, "loading")
         except BaseException:
             self.close()
@@ -193,9 +195,10 @@ def _refusal(why: int, text: str) -> WorkerError:
     return WorkerError(Status.BROKEN, "worker", f"the worker could not be set up: {text}")
 
 
-def _setup(library: str, arena: Arena) -> bytes:
+def _setup(library: str, arena: Arena, threads: int) -> bytes:
     path = library.encode() + b"\0"
-    memory = MEMORY_BYTES + sum((s.map_bytes + 2 * PAGE) * arena.sets for s in arena.slots)
+    memory = MEMORY_BYTES + threads * THREAD_BYTES
+    memory += sum((s.map_bytes + 2 * PAGE) * arena.sets for s in arena.slots)
     head = (len(arena.slots), len(arena.extents), arena.sets, PAGE, len(path), memory)
     parts = [_HEADER.pack(*head)]
     for slot in arena.slots:

@@ -530,3 +530,70 @@ def test_the_least_the_greatest_and_an_odd_extent_are_drawn():
     drawn = [judge._drawn(problem.workloads[0], number).fixed["cols"] for number in range(3)]
     assert drawn[:2] == [16, 64]
     assert drawn[2] % 2 == 1
+
+
+def with_a_nan(arrays=None, magnitude=None, bound=1e-6, dtype="float64"):
+    values = np.array([1, 2, 3, np.nan, 5, 6, 7, 8], np.float32)
+
+    def times_3(arrays):
+        return {"y": arrays["x"].astype(dtype) * 3}
+
+    problem = own(times_3, inputs=lambda w, rng: {"x": values}, bound=bound)
+    return replace(problem, magnitude=magnitude)
+
+
+@pytest.mark.parametrize("bound", [1e-6, 0.0])
+@pytest.mark.parametrize("magnitude", [None, lambda a: {"y": np.abs(a["x"]) * 3}])
+def test_an_element_that_was_not_written_is_no_nan(bound, magnitude):
+    judge = Cpu(with_a_nan(magnitude=magnitude, bound=bound), flags=("-O1",))
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * 3;")
+    assert ask(judge, right, right, pairs=3).status is Status.OK
+    lazy = kernel("for (int i = 0; i < n; i++) if (x[i] == x[i]) y[i] = x[i] * 3;")
+    verdict = ask(judge, lazy, right)
+    assert (verdict.status, verdict.code) == (Status.WRONG, "unwritten")
+    off = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * (i == 6 ? 4 : 3);")
+    verdict = ask(judge, off, right)
+    assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
+    if magnitude is not None or bound == 0:
+        assert "1 of 8 elements are off" in verdict.evidence
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-25])
+def test_a_reference_in_a_narrow_dtype_is_compared_in_a_wide_one(scale):
+    def doubled(arrays):
+        return {"y": arrays["x"] * np.float32(2)}
+
+    values = np.linspace(1, 2, 8, dtype=np.float32) * np.float32(scale)
+    judge = Cpu(own(doubled, inputs=lambda w, rng: {"x": values}), flags=("-O1",))
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * 2.0000002f;")
+    assert ask(judge, right, right).status is Status.OK
+    for body in ("y[i] = x[i] * 3;", "y[i] = 0;"):
+        other = kernel(f"for (int i = 0; i < n; i++) {body}")
+        assert ask(judge, other, right).code == "wrong_value"
+
+
+@pytest.mark.parametrize(
+    ("magnitude", "said"),
+    [
+        (lambda a: {"z": a["x"]}, "magnitude: .*expected outputs .'y'., found .'z'."),
+        (lambda a: {"y": a["x"][:3]}, "magnitude: ValueError"),
+        (lambda a: 1 / 0, "magnitude: ZeroDivisionError"),
+    ],
+)
+def test_a_magnitude_that_does_not_fit_is_named(magnitude, said):
+    problem = replace(own(same), magnitude=magnitude)
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i];")
+    with pytest.raises(ProblemError, match=said):
+        ask(Cpu(problem, flags=("-O1",)), right, right)
+
+
+def test_a_reference_that_raises_on_whole_numbers_is_named():
+    def picky(arrays):
+        if np.array_equal(arrays["x"], np.rint(arrays["x"])):
+            raise KeyError("whole")
+        return {"y": arrays["x"]}
+
+    problem = replace(own(picky), exact_on_integers=True)
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i];")
+    with pytest.raises(ProblemError, match="exact_on_integers: KeyError"):
+        ask(Cpu(problem, flags=("-O1",)), right, right)
