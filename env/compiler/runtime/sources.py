@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from kernelwright.env.compiler.runtime.toolchain import ZIG_SCRATCH, Toolchain
@@ -48,11 +48,12 @@ def made_from(
     except OSError:
         return {"the compiler's rule": UNKNOWN}
     left_out = _left_out(toolchain)
-    found = {path: _hash(path, started_ns) for flag in flags for path in _named(flag)} | {
+    kept = [path for path in read if not os.path.normpath(path).startswith(left_out)]
+    named = {path for flag in flags for path in _named(flag)}
+    found = {path: _hash(path, started_ns) for path in named | _shadows(kept, named)} | {
         # What was read and is gone was removed meanwhile.
         path: _hash(path, started_ns).replace(ABSENT, UNKNOWN)
-        for path in read
-        if not os.path.normpath(path).startswith(left_out)
+        for path in kept
     }
     if _SILENT.search(text.encode()):
         found["what the text asks for"] = UNKNOWN
@@ -62,6 +63,17 @@ def made_from(
 def unchanged(sources: Mapping[str, str]) -> bool:
     """Whether everything that a build was made from is there and as it was."""
     return all(known != UNKNOWN and _hash(path) == known for path, known in sources.items())
+
+
+def _shadows(read: Sequence[str], named: Set[str]) -> set[str]:
+    """Where a header that was read might be found instead, were there such a file: under the same
+    name beside every file that was read, and below every folder that a flag names.
+    """
+    files = [Path(os.path.normpath(path)) for path in read if Path(path).is_absolute()]
+    folders = {file.parent for file in files}
+    folders |= {Path(os.path.normpath(path)) for path in named if Path(path).is_dir()}
+    names = {file.relative_to(f) for file in files for f in folders if file.is_relative_to(f)}
+    return {str(folder / name) for folder in folders for name in names} - set(map(str, files))
 
 
 def _left_out(toolchain: Toolchain) -> tuple[str, ...]:

@@ -285,3 +285,29 @@ def test_a_refusal_is_a_refusal_the_first_time(cache, tmp_path):
         cache.build("int f(", counted, ())
     assert (tmp_path / "calls").read_text() == "x\n"
     assert not list(cache.folder.iterdir())
+
+
+def shadow_cases(folder):
+    """A text, its flags, the header that is read, and one that would be read before it."""
+    for part in ("a/sub", "b/sub"):
+        (folder / part).mkdir(parents=True)
+    below = f"-I{folder}/b"
+    yield '#include "sub/k.h"\n', (f"-I{folder}/a", below), "b/sub/k.h", "a/sub/k.h"
+    (folder / "b/sub/w.h").write_text('#include "z.h"\n')
+    yield '#include "sub/w.h"\n', (below,), "b/z.h", "b/sub/z.h"
+    (folder / "a/m.h").write_text('#include "n.h"\n')
+    yield f'#include "{folder}/a/m.h"\n', (below,), "b/n.h", "a/n.h"
+
+
+@pytest.mark.parametrize("compiler", TOOLCHAINS)
+@pytest.mark.parametrize("case", range(3))
+def test_a_header_that_gets_in_front_of_another_is_read(cache, tmp_path, compiler, case):
+    found = toolchain(compiler)
+    head, flags, read, before = list(shadow_cases(tmp_path / "src"))[case]
+    (tmp_path / "src" / read).write_text("#define N 1\n")
+    text = f"{head}int f(void) {{ return N; }}\n"
+    assert not cache.build(text, found, flags).cached
+    assert cache.build(text, found, flags).cached
+    (tmp_path / "src" / before).write_text("#define N 2\n")
+    again = cache.build(text, found, flags)
+    assert (again.cached, answer(again, tmp_path)) == (False, 2)
