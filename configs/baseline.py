@@ -43,7 +43,7 @@ def choose_baseline(
     try:
         verdict = _only_verdict(target, request)
     except ProblemError as error:
-        raise _blamed_on_problem(campaign, error) from error.__cause__
+        raise blamed_on_problem(campaign, error) from error.__cause__
     except (Exception, SystemExit) as error:  # a plug-in's target may raise anything
         found = f"{type(error).__name__}: {error}"
         raise campaign.document.error(("target",), "a target that can judge", found) from error
@@ -58,7 +58,8 @@ def choose_baseline(
     return baseline
 
 
-def _blamed_on_problem(campaign: Campaign, error: ProblemError) -> ConfigError:
+def blamed_on_problem(campaign: Campaign, error: ProblemError) -> ConfigError:
+    """The refusal of a problem whose own parts do not fit together."""
     return campaign.document.error(("problem",), "a problem whose parts fit together", str(error))
 
 
@@ -82,7 +83,7 @@ def _named(campaign: Campaign, problem: Problem, target: Target, space: AnySpace
         assert space.default is not None
         return Baseline(name, space.default, is_trial=True)
     if name.endswith(".c"):
-        if campaign.file.target["name"] != "cpu":
+        if Language.SOURCE not in target.languages:
             expected = f"no C file on target {campaign.target.name}, which does not compile C"
             raise document.error(("baseline",), expected, repr(name))
         text = read_text_file(

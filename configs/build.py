@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kernelwright.configs.baseline import choose_baseline
+from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import is_plugin, parameters
@@ -51,6 +51,10 @@ def build(campaign: Campaign) -> Built:
     problem = with_template(campaign, _problem(campaign))
     target = _target(campaign, problem)
     space = make_space(campaign, problem, target)
+    if space.language not in target.languages:
+        judged = ", ".join(sorted(target.languages))
+        expected = f"candidates that target {campaign.target.name} can judge ({judged})"
+        raise campaign.document.error(("space", "kind"), expected, space.language.value)
     judge = _judge(campaign, target)
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
@@ -143,8 +147,7 @@ def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T
             (*path, error.option), error.expected, error.found, error.nearest
         ) from None
     except ProblemError as error:
-        expected = "a problem whose parts fit together"
-        raise campaign.document.error(("problem",), expected, str(error)) from None
+        raise blamed_on_problem(campaign, error) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes a refusal that names it
         found = f"{type(error).__name__}: {error}"
         # Where the error was raised matters to whoever wrote what raised it.
@@ -172,6 +175,7 @@ TARGET_PARTS = (
     "evaluate",
     "deterministic",
     "evidence",
+    "languages",
     "floor_ns",
     "true_ns",
     "constraints",

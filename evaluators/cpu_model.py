@@ -81,6 +81,7 @@ class CpuModel:
         OptionError: if there is no such table, or the machine has fewer cores.
     """
 
+    languages = frozenset({Language.SCHEDULE, Language.KNOBS})
     deterministic = True
     missing: tuple[str, ...] = ()
     evidence = Evidence.MODELLED
@@ -113,6 +114,10 @@ class CpuModel:
             float, Field(gt=0, description="trips of loops whose extent is read from memory")
         ] = LOADED_TRIPS,
     ) -> None:
+        if problem.template is not None:
+            raise ValueError(
+                f"{problem.name}: expected schedules, found a template, which is C text"
+            )
         del seed
         self.problem, self.threads = problem, threads
         self.device = load_machine(machine)

@@ -28,6 +28,7 @@ from kernelwright.env.types import (
     CacheState,
     Candidate,
     Evidence,
+    Language,
     Measurement,
     Problem,
     ProcessPair,
@@ -99,6 +100,7 @@ class GpuModel:
         ValueError: if the problem is not such a GEMM.
     """
 
+    languages = frozenset({Language.KNOBS})
     deterministic = True
     missing: tuple[str, ...] = ()
     evidence = Evidence.MODELLED

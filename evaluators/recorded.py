@@ -85,6 +85,7 @@ class Recorded:
             extents.
     """
 
+    languages = frozenset({Language.KNOBS})
     deterministic = True
     missing: tuple[str, ...] = ()
     evidence = Evidence.RECORDED

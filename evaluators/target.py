@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelwright.env.protocols import Evaluator, Oracle, Space
 from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.types import Candidate, Problem, Scalar, Workload
+from kernelwright.env.types import Candidate, Language, Problem, Scalar, Workload
 
 
 class Roofline(Protocol):
@@ -46,6 +46,11 @@ class Target(Evaluator, Oracle, Protocol):
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         """What a configuration must satisfy to be launched."""
+        ...
+
+    @property
+    def languages(self) -> frozenset[Language]:
+        """The languages of the candidates that it can judge."""
         ...
 
     @property

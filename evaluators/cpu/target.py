@@ -79,6 +79,7 @@ class Cpu:
         limit_s: the longest a call may take.
     """
 
+    languages = frozenset(Language)
     deterministic = False
     evidence = Evidence.MEASURED
     constraints: tuple[Constraint, ...] = ()
@@ -308,7 +309,9 @@ class Cpu:
 
     def _start(self, bench: Bench, loadable: Loadable, arm: Arm) -> Worker:
         name = loaded_name(loadable, self.problem, bench.extents)
-        limit_s = START_LIMIT_S
+        # A library for Python takes its time to import; what C does when it is loaded is its call.
+        in_python = not loadable.library.endswith(".so")
+        limit_s = START_LIMIT_S if in_python else self._limit_s
         try:
             return Worker(
                 loadable.command, name, bench.arena, self._environment, self.threads, limit_s

@@ -261,11 +261,26 @@ def test_it_builds_ahead_and_knows_how_long_it_takes(judge):
     assert judge.estimate_s(request) == pytest.approx(9 * judge.estimate_s(once))
 
 
+def test_a_library_that_never_loads_costs_the_time_of_a_call(judge):
+    text = (
+        HEAD + "}\n__attribute__((constructor)) static void at_load(void) { for (;;) pause(); }\n"
+    )
+    began = time.monotonic()
+    verdict = ask(judge, Candidate(Language.SOURCE, text))
+    assert (verdict.status, verdict.code) == (Status.TIMEOUT, "timeout")
+    assert "loading took longer than 1 s" in verdict.evidence
+
+
+def test_verdicts_come_in_the_order_of_requests(judge):
+    against = (Reference(Role.BASELINE, BASE),)
+    bodies = ["", "abort();", "C[0] += 1;"]
+    requests = [Request(source(body), Stage.SCREEN, against) for body in bodies]
+    assert [v.status for v in judge.evaluate(requests)] == ["ok", "crashed", "wrong"]
+
+
 def test_without_a_compiler_it_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     found = Cpu(PROBLEM, toolchain="clang")
-    if not found.missing:
-        pytest.skip("the compiler was looked for before")
     assert "clang" in found.missing[0]
 
 
