@@ -21,6 +21,7 @@ enum { MAX_ARRAYS = 32, MAX_EXTENTS = 32, MAX_SETS = 8 };
 enum { READY = 1, DONE = 2, REFUSED = 3, SIGNALLED = 4 };
 enum { LIBRARY_MISSING = 1, ENTRY_MISSING = 2, NOT_MAPPED = 3, BAD_SETUP = 4 };
 enum { COLD = 0, WARM = 1 };
+enum { FILE_BYTES = 64 << 20 };
 
 struct header {
     int64_t arrays, extents, sets, page, path_bytes, memory_bytes;
@@ -155,6 +156,8 @@ int main(int count, char **words)
     receive(path, (size_t)header.path_bytes);
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
+    struct rlimit file = {FILE_BYTES, FILE_BYTES};
+    setrlimit(RLIMIT_FSIZE, &file);
     rlim_t most = (rlim_t)header.memory_bytes;
     struct rlimit memory = {most, most};
     setrlimit(RLIMIT_AS, &memory);

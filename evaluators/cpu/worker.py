@@ -33,6 +33,7 @@ _SIGNALS: dict[int, str] = {
     signal.SIGILL: "illegal_instruction",
     signal.SIGABRT: "abort",
     signal.SIGTRAP: "trap",
+    signal.SIGXFSZ: "file_too_large",
     signal.SIGKILL: "killed",
 }
 

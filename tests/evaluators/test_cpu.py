@@ -262,11 +262,8 @@ def test_it_builds_ahead_and_knows_how_long_it_takes(judge):
 
 
 def test_a_library_that_never_loads_costs_the_time_of_a_call(judge):
-    text = (
-        HEAD + "}\n__attribute__((constructor)) static void at_load(void) { for (;;) pause(); }\n"
-    )
-    began = time.monotonic()
-    verdict = ask(judge, Candidate(Language.SOURCE, text))
+    at_load = "__attribute__((constructor)) static void at_load(void) { for (;;) pause(); }"
+    verdict = ask(judge, Candidate(Language.SOURCE, f"{HEAD}}}\n{at_load}\n"))
     assert (verdict.status, verdict.code) == (Status.TIMEOUT, "timeout")
     assert "loading took longer than 1 s" in verdict.evidence
 
@@ -508,6 +505,17 @@ def test_memory_is_bounded(judge):
     body = "volatile char *at = malloc(8UL << 30); if (!at) abort(); at[1] = 1;"
     verdict = ask(judge, source(body))
     assert (verdict.status, verdict.code) == (Status.CRASHED, "abort")
+
+
+def test_files_are_bounded(judge, tmp_path):
+    path = tmp_path / "flood"
+    body = f"""
+    int fd = creat("{path}", 0600); static char block[1 << 20];
+    for (;;) if (write(fd, block, sizeof block) < 0) abort();"""
+    text = HEAD.replace("#include <unistd.h>", "#include <unistd.h>\n#include <fcntl.h>")
+    verdict = ask(judge, Candidate(Language.SOURCE, f"{text}{body}\n}}\n"))
+    assert (verdict.status, verdict.code) == (Status.CRASHED, "file_too_large")
+    assert path.stat().st_size <= 64 << 20
 
 
 def test_a_child_that_holds_the_pipe_does_not_hide_the_end(judge):
