@@ -8,9 +8,8 @@ ratio itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -54,6 +53,7 @@ from kernelwright.env.types import (
     Workload,
 )
 from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.target import MODELLED_JUDGE_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,7 @@ class CpuModel:
     library: Candidate | None = None
     constraints: tuple[Constraint, ...] = ()
     members_reason = ""
-    judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
-        {
-            "profile": ("basic",),
-            "state": ("cold",),
-            "confirm.process_pairs": None,
-            "confirm.pairs": None,
-        }
-    )
+    judge_keys = MODELLED_JUDGE_KEYS
 
     def __init__(
         self,

@@ -8,9 +8,8 @@ one noisy sample of the candidate against the baseline's true time; a confirmati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -43,7 +42,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.noise import Noise, noisy_pair
 from kernelwright.evaluators.statistics import speedup
-from kernelwright.evaluators.target import roofline_ns
+from kernelwright.evaluators.target import MODELLED_JUDGE_KEYS, roofline_ns
 
 
 def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
@@ -106,14 +105,7 @@ class GpuModel:
     evidence = Evidence.MODELLED
     library: Candidate | None = None
     members_reason = ""
-    judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
-        {
-            "profile": ("basic",),
-            "state": ("cold",),
-            "confirm.process_pairs": None,
-            "confirm.pairs": None,
-        }
-    )
+    judge_keys = MODELLED_JUDGE_KEYS
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ compared with.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,16 @@ from numpy.typing import NDArray
 from kernelwright.env.protocols import Evaluator, Oracle, Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import Candidate, Language, Problem, Scalar, Workload
+
+MODELLED_JUDGE_KEYS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
+    {
+        "profile": ("basic",),
+        "state": ("cold",),
+        "confirm.process_pairs": None,
+        "confirm.pairs": None,
+    }
+)
+"""`Target.judge_keys` of an analytic model: its data are always cold, and no screen is paired."""
 
 
 class Roofline(Protocol):
