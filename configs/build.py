@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
+from kernelwright.configs.judge import judge_section, judging_of, takes_judging
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import is_plugin, parameters
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
@@ -21,13 +22,6 @@ from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import StoreJournal
 
 T = TypeVar("T")
-JUDGE_DEFAULTS: dict[str, Any] = {
-    "profile": "basic",
-    "state": "cold",
-    "screen.pairs": 5,
-    "confirm.process_pairs": 10,
-    "confirm.pairs": 8,
-}
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ def build(campaign: Campaign) -> Built:
         judged = ", ".join(sorted(target.languages))
         expected = f"candidates that target {campaign.target.name} can judge ({judged})"
         raise campaign.document.error(("space", "kind"), expected, space.language.value)
-    judge = _judge(campaign, target)
+    judge = judge_section(campaign, problem, target)
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -193,46 +187,15 @@ TARGET_PARTS = (
 
 def _target(campaign: Campaign, problem: Problem) -> Target:
     choice, seed = campaign.target, campaign.file.seed
+    told = {"judging": judging_of(campaign.file.judge)} if takes_judging(campaign) else {}
     target: Target = _made(
-        campaign, ("target",), lambda: choice.factory(problem, seed=seed, **choice.options)
+        campaign, ("target",), lambda: choice.factory(problem, seed=seed, **told, **choice.options)
     )
     lacking = [name for name in TARGET_PARTS if not hasattr(target, name)]
     if lacking:
         found = f"{choice.name} without {', '.join(lacking)}"
         raise campaign.document.error(("target", "name"), "a target", found)
     return target
-
-
-def _judge(campaign: Campaign, target: Target) -> dict[str, Any]:
-    """The judge's section with its defaults, refusing what this target has no use for."""
-    section, legal = campaign.file.judge, target.judge_keys
-    given = {
-        "profile": section.profile,
-        "state": section.state,
-        "screen.pairs": section.screen.pairs,
-        "confirm.process_pairs": section.confirm.process_pairs,
-        "confirm.pairs": section.confirm.pairs,
-    }
-    name = campaign.target.name
-    out: dict[str, Any] = {"confirm": {"finalists": section.confirm.finalists}}
-    for key, value in given.items():
-        path = ("judge", *key.split("."))
-        if key not in legal:
-            if value is not None:
-                expected = (
-                    f"no {key.rpartition('.')[2]!r} on target {name}, which has no use for it"
-                )
-                raise campaign.document.error(path, expected, repr(value))
-            continue
-        chosen, allowed = JUDGE_DEFAULTS[key] if value is None else value, legal[key]
-        if allowed is not None and chosen not in allowed:
-            expected = f"{' or '.join(allowed)} on target {name}"
-            raise campaign.document.error(
-                path, expected, repr(chosen), nearest(str(chosen), allowed)
-            )
-        inner, _, last = key.rpartition(".")
-        (out.setdefault(inner, {}) if inner else out)[last] = chosen
-    return out
 
 
 def _hashes(campaign: Campaign, target: Target) -> dict[str, str]:

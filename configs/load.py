@@ -38,7 +38,7 @@ CONFIGS_DIR = Path(__file__).parent
 AGENT_PARTS = ("problem", "backend", "prompt", "journal")
 GIVEN = {
     "problem": Given(0, ()),
-    "target": Given(1, ("seed",)),
+    "target": Given(1, ("seed", "judging")),
     "driver": Given(1, ("seed", "batch", *AGENT_PARTS)),
     "backend": Given(0, ("seed",)),
 }
@@ -295,6 +295,7 @@ _WORDS = {
     "bool_type": "true or false",
     "string_type": "text",
     "dict_type": "a mapping",
+    "list_type": "a list",
     "model_type": "a mapping",
     "finite_number": "a finite number",
     "string_pattern_mismatch": "text that matches {pattern}",

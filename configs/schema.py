@@ -15,14 +15,9 @@ MAX_WORKERS = 256
 MAX_SEED = 2**63
 PLANNED_KEYS: dict[tuple[str, ...], str] = {
     ("budget", "usd"): "prices of models",
-    ("judge", "check"): "the judge outside the process",
-    ("judge", "policy"): "a judge that reads sources",
 }
 PLANNED_VALUES: dict[tuple[str, ...], dict[str, str]] = {
-    ("judge", "profile"): {
-        **dict.fromkeys(("strict", "standard", "trusted-codegen"), "the judge outside the process"),
-        "naive": "the noise laboratory",
-    },
+    ("judge", "profile"): {"naive": "the noise laboratory"},
 }
 
 
@@ -79,12 +74,34 @@ class ConfirmSection(_Strict):
     ] = None
 
 
+Pattern = Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
+
+
+class PolicySection(_Strict):
+    """What a judge of binaries lets pass beyond what it always does."""
+
+    symbols: Annotated[
+        list[Pattern] | None, Field(description="symbols that may be called, as shell patterns")
+    ] = None
+    libraries: Annotated[
+        list[Pattern] | None, Field(description="libraries that may be loaded, as shell patterns")
+    ] = None
+    static_state: Annotated[
+        Literal["allow", "refuse"] | None, Field(description="writable static memory (allow)")
+    ] = None
+
+
 class JudgeSection(_Strict):
     """How candidates are judged. What a target has no use for is refused."""
 
     profile: Annotated[
-        Literal["basic"] | None, Field(description="how suspicious the judge is (basic)")
+        Literal["strict", "standard", "trusted-codegen", "basic"] | None,
+        Field(description="how suspicious the judge is (strict; basic on a model)"),
     ] = None
+    check: Annotated[
+        Literal["full", "projection"] | None, Field(description="how outputs are compared (full)")
+    ] = None
+    policy: PolicySection = PolicySection()
     state: Annotated[Literal["cold", "warm"] | None, Field(description="cache state (cold)")] = None
     screen: ScreenSection = ScreenSection()
     confirm: ConfirmSection = ConfirmSection()

@@ -63,6 +63,9 @@ COMPARED = frozenset(
 )
 
 
+# Kinds of inputs that a problem may declare to be within its domain (`Problem.stress`).
+STRESSES = ("small", "large", "cancellation", "one_hot", "ramp", "permutation", "subnormal")
+
 # The class code of a verdict that could not be reached because the other arm failed.
 REFERENCE_FAILED = "reference_failed"
 
@@ -383,6 +386,23 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
+class Projection:
+    """How a large matrix is checked for much less than it costs to compute (Freivalds, Probabilistic
+    machines can use less running time, IFIP 1977): by its products with secret random signs.
+
+    ``output`` is the name of the output, of shape (m, n). ``product`` maps inputs and signs of shape
+    (n, v) to the reference's product with them in float64, of shape (m, v). ``rows`` maps inputs
+    and row numbers to those rows of the reference and of its magnitude. ``row_norms`` maps inputs
+    to a bound, of shape (m,), of the Euclidean norms of the magnitude's rows.
+    """
+
+    output: str
+    product: Callable[[Arrays, NDArray[np.float64]], NDArray[np.float64]]
+    rows: Callable[[Arrays, NDArray[np.int64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    row_norms: Callable[[Arrays], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """What is to be computed, and all that a judge needs to know about it.
 
@@ -397,7 +417,9 @@ class Problem:
     which maps them to a schedule of the definition, or by ``template``, C text in which they are
     macros. ``magnitude`` maps input arrays to what each output element's error is measured in, by
     output. ``exact_on_integers``: float inputs that are small whole numbers have whole results that
-    every order of summation gives exactly.
+    every order of summation gives exactly. ``stress`` are the kinds of `STRESSES` that its inputs may
+    be of besides those that it draws; ``non_finite`` says that NaN and infinity may be answers;
+    ``projection`` checks a large output for little.
     """
 
     name: str
@@ -419,8 +441,16 @@ class Problem:
     sketch: Callable[[Mapping[str, Scalar]], tuple[Directive, ...]] | None = None
     template: str | None = None
     exact_on_integers: bool = False
+    stress: tuple[str, ...] = ()
+    non_finite: bool = False
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
+        unknown = sorted(set(self.stress) - set(STRESSES))
+        _refuse(
+            bool(unknown),
+            f"problem {self.name}: stress: expected some of {', '.join(STRESSES)}, found {unknown}",
+        )
         _refuse(
             self.version < 1, f"problem {self.name}: expected version >= 1, found {self.version}"
         )

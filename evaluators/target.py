@@ -23,7 +23,9 @@ MODELLED_JUDGE_KEYS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
         "confirm.pairs": None,
     }
 )
-"""`Target.judge_keys` of an analytic model: its data are always cold, and no screen is paired."""
+"""`Target.judge_keys` of an analytic model: its data are always cold, no screen is paired, and as
+nothing is run there is nobody to suspect.
+"""
 
 
 class Roofline(Protocol):
@@ -90,6 +92,9 @@ class Target(Evaluator, Oracle, Protocol):
     def judge_keys(self) -> Mapping[str, tuple[str, ...] | None]:
         """The keys of ``judge`` that mean something here, with the values they may take (None: any
         that the schema allows).
+
+        A target that is called with ``judging=`` (`Judging` in ``cpu/policy.py``) judges what it
+        runs: it is told profile, way of checking and policy by it. A model has ``profile: basic``.
         """
         ...
 

@@ -18,7 +18,15 @@ from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import fixed_extents, plain_c
 from kernelwright.env.problems.rounding import floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, shape_of, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 TENSORS = (
     TensorSpec("image", ("h + 2", "w + 2"), "float32", "input"),
@@ -49,6 +57,7 @@ def blur(*, h: Extent = 1024, w: Extent = 1024) -> Problem:
         definition=fixed_extents("blur", TENSORS, _body),
         plain_c=plain_c("blur"),
         library=Library("NumPy", "kernelwright.env.problems.library:blur"),
+        stress=STRESSES,
     )
 
 

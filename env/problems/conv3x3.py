@@ -21,6 +21,7 @@ from kernelwright.env.problems.rounding import floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.problems.tiles import register_tile
 from kernelwright.env.types import (
+    STRESSES,
     Arrays,
     Directive,
     ErrorModel,
@@ -66,6 +67,7 @@ def conv3x3(*, h: Extent = 1024, w: Extent = 1024) -> Problem:
         definition=fixed_extents("conv3x3", TENSORS, _body),
         plain_c=plain_c("conv3x3"),
         library=Library("NumPy", "kernelwright.env.problems.library:conv3x3"),
+        stress=STRESSES,
         sketch=_sketch,
         exact_on_integers=True,
     )

@@ -22,7 +22,15 @@ from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import fixed_extents, plain_c
 from kernelwright.env.problems.rounding import FUNCTION, floats, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 TENSORS = (
     TensorSpec("x", ("n",), "float32", "input"),
@@ -53,6 +61,7 @@ def gelu(*, n: Extent = 1 << 18) -> Problem:
         definition=fixed_extents("gelu", TENSORS, _body),
         plain_c=plain_c("gelu"),
         library=Library("SciPy", "kernelwright.env.problems.library:gelu", "scipy"),
+        stress=STRESSES,
     )
 
 

@@ -38,7 +38,7 @@ from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
-from kernelwright.env.types import Arrays, ErrorModel, Problem, TensorSpec, Workload
+from kernelwright.env.types import STRESSES, Arrays, ErrorModel, Problem, TensorSpec, Workload
 
 QUIET = 1e-20
 # In roots of t: as far as a loud stretch is heard in a quiet one from either side.
@@ -96,6 +96,7 @@ def jacobi1d(
         magnitude=magnitude,
         definition=fixed_extents("jacobi1d", tensors, body),
         plain_c=plain_c("jacobi1d", dtype),
+        stress=STRESSES,
     )
 
 

@@ -29,7 +29,15 @@ from kernelwright.env.problems.definition import (
 )
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 TENSORS = (
     TensorSpec("x", ("rows", "cols"), "float32", "input"),
@@ -66,6 +74,7 @@ def layer_norm(*, rows: Extent = 512, cols: Extent = 1024) -> Problem:
         definition=fixed_extents("layer_norm", TENSORS, _body),
         plain_c=plain_c("layer_norm"),
         library=Library("NumPy", "kernelwright.env.problems.library:layer_norm"),
+        stress=STRESSES,
     )
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import fixed_extents, normal_inputs, plain_c
@@ -16,12 +19,14 @@ from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.problems.tiles import register_tile
 from kernelwright.env.types import (
+    STRESSES,
     Arrays,
     Directive,
     ErrorModel,
     Knob,
     Library,
     Problem,
+    Projection,
     Scalar,
     TensorSpec,
     Workload,
@@ -83,6 +88,8 @@ def matmul(
         library=Library("NumPy (BLAS)", "kernelwright.env.problems.library:matmul"),
         sketch=_sketch,
         exact_on_integers=True,
+        stress=STRESSES,
+        projection=Projection("C", _product, _rows, _row_norms),
     )
 
 
@@ -94,6 +101,27 @@ def _reference(arrays: Arrays) -> Arrays:
 def _magnitude(arrays: Arrays) -> Arrays:
     given = floats(arrays)
     return {"C": growth(given["A"].shape[1]) * (abs(given["A"]) @ abs(given["B"]))}
+
+
+def _product(arrays: Arrays, signs: NDArray[np.float64]) -> NDArray[np.float64]:
+    given = floats(arrays)
+    out: NDArray[np.float64] = given["A"] @ (given["B"] @ signs)
+    return out
+
+
+def _rows(
+    arrays: Arrays, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    chosen = {"A": arrays["A"][rows], "B": arrays["B"]}
+    return floats(_reference(chosen))["C"], floats(_magnitude(chosen))["C"]
+
+
+def _row_norms(arrays: Arrays) -> NDArray[np.float64]:
+    """By Cauchy and Schwarz, (|A||B|)_ij is at most |A_i| |B_j| in Euclidean norms."""
+    given = floats(arrays)
+    of_rows = np.linalg.norm(given["A"], axis=1)
+    out: NDArray[np.float64] = growth(given["A"].shape[1]) * of_rows * np.linalg.norm(given["B"])
+    return out
 
 
 def _flops(workload: Workload) -> int:

@@ -17,7 +17,15 @@ from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.problems.definition import fixed_extents, normal_inputs, plain_c
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 EXACT = ErrorModel(0.0, "exact: whole numbers whose sums int32 holds")
 
@@ -45,6 +53,7 @@ def prefix_sum(*, n: Extent = 1 << 20, dtype: Literal["float32", "int32"] = "flo
         definition=fixed_extents("prefix_sum", tensors, _body),
         plain_c=plain_c("prefix_sum", dtype),
         library=Library("NumPy", "kernelwright.env.problems.library:prefix_sum"),
+        stress=STRESSES,
         exact_on_integers=not is_exact,
     )
 

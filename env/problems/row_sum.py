@@ -14,6 +14,7 @@ from kernelwright.env.problems.definition import fixed_extents, normal_inputs, p
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.types import (
+    STRESSES,
     Arrays,
     Directive,
     ErrorModel,
@@ -64,6 +65,7 @@ def row_sum(
         definition=fixed_extents("row_sum", tensors, body),
         plain_c=plain_c("row_sum", dtype),
         library=Library("NumPy", "kernelwright.env.problems.library:row_sum"),
+        stress=STRESSES,
         sketch=_sketch,
         exact_on_integers=True,
     )

@@ -25,7 +25,15 @@ from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import fixed_extents, kinds_of_rows, plain_c
 from kernelwright.env.problems.rounding import FUNCTION, SUMMATION, floats, growth, underflow, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, shape_of, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 TENSORS = (
     TensorSpec("x", ("rows", "cols"), "float32", "input"),
@@ -55,6 +63,7 @@ def softmax(*, rows: Extent = 256, cols: Extent = 1024) -> Problem:
         definition=fixed_extents("softmax", TENSORS, _body),
         plain_c=plain_c("softmax"),
         library=Library("NumPy", "kernelwright.env.problems.library:softmax"),
+        stress=STRESSES,
     )
 
 

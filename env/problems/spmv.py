@@ -30,7 +30,15 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, least, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 EMPTY_ROWS = 1 / 8
 Whole = NDArray[np.int64]
@@ -85,6 +93,7 @@ def spmv(
         definition=fixed_extents("spmv", tensors, body),
         plain_c=plain_c("spmv", dtype),
         library=Library("SciPy", "kernelwright.env.problems.library:spmv", "scipy"),
+        stress=STRESSES,
         exact_on_integers=True,
     )
 

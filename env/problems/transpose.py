@@ -10,6 +10,7 @@ from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import fixed_extents, normal_inputs, plain_c
 from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.types import (
+    STRESSES,
     Directive,
     ErrorModel,
     Knob,
@@ -58,6 +59,7 @@ def transpose(
         definition=fixed_extents("transpose", tensors, body),
         plain_c=plain_c("transpose", dtype),
         library=Library("NumPy", "kernelwright.env.problems.library:transpose"),
+        stress=STRESSES,
         sketch=_sketch,
         exact_on_integers=True,
     )

@@ -1,8 +1,8 @@
-"""From a candidate to a library that a worker can load, and the workers' own programs."""
+"""From a candidate to a library that a worker can load."""
 
 from __future__ import annotations
 
-import sys
+import hashlib
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,8 @@ from kernelwright.env.compiler.runtime.call import prototype
 from kernelwright.env.compiler.runtime.toolchain import BuildError, Toolchain
 from kernelwright.env.problems.program import ProgramError, arguments, program
 from kernelwright.env.types import Candidate, Language, Problem, Status, Workload
-from kernelwright.evaluators.cpu.library import described
-from kernelwright.evaluators.cpu.memory import slots_of
-
-_HERE = Path(__file__).parent
-# The workers run no candidate's code at these flags; theirs are the campaign's.
-_WORKER_FLAGS = ("-O2",)
+from kernelwright.evaluators.cpu.facts import BinaryError, BinaryFacts, facts_of, own_facts
+from kernelwright.evaluators.cpu.policy import Policy, check, numbers, reported
 
 
 @dataclass
@@ -38,17 +34,29 @@ class CompilerBrokenError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Loadable:
-    """What a worker loads: its command line, the library it is told, and the compiler's log."""
+    """What a worker loads: a shared library with the hash of its contents, or for Python the dotted
+    path of a ``function``; the compiler's log, and facts of the binary.
+    """
 
-    command: tuple[str, ...]
-    library: str
+    library: Path | None = None
+    digest: str = ""
+    function: str = ""
     log: str = ""
+    facts: tuple[tuple[str, float], ...] = ()
 
-    @property
-    def is_there(self) -> bool:
-        """Whether its files still lie where they were built: a cache may be pruned any time."""
-        files = [self.command[-1], *([self.library] if self.library.endswith(".so") else [])]
-        return all(Path(file).is_file() for file in files)
+    def contents(self) -> bytes | None:
+        """The library as it was built; None if it is not there any more: a cache may be pruned."""
+        if self.library is None:
+            return None
+        try:
+            found = self.library.read_bytes()
+        except OSError:
+            return None
+        return found if _digest(found) == self.digest else None
+
+
+def _digest(contents: bytes) -> str:
+    return hashlib.sha256(contents).hexdigest()
 
 
 class Builder:
@@ -59,15 +67,24 @@ class Builder:
         toolchain: the compiler.
         flags: the campaign's flags.
         cache: where libraries are kept.
+        policy: what is refused of a library.
+        threads: how many a kernel may have.
     """
 
     def __init__(
-        self, problem: Problem, toolchain: Toolchain, flags: Sequence[str], cache: BuildCache
+        self,
+        problem: Problem,
+        toolchain: Toolchain,
+        flags: Sequence[str],
+        cache: BuildCache,
+        policy: Policy,
+        threads: int,
     ) -> None:
         self._problem, self._toolchain = problem, toolchain
         self._flags, self._cache = tuple(flags), cache
+        self._policy, self._threads = policy, threads
         self._known: dict[tuple[str, str], Loadable | BuildFailureError] = {}
-        self._programs: dict[str, str] = {}
+        self._own: BinaryFacts | None = None
 
     def build(self, candidate: Candidate, workload: Workload) -> Loadable:
         """What a worker loads for a candidate.
@@ -77,7 +94,8 @@ class Builder:
         """
         place = (candidate.key, workload.label)
         known = self._known.get(place)
-        if known is None or (isinstance(known, Loadable) and not known.is_there):
+        gone = isinstance(known, Loadable) and known.library and known.contents() is None
+        if known is None or gone:
             try:
                 known = self._known[place] = self._make(candidate, workload)
             except BuildFailureError as failure:
@@ -102,7 +120,26 @@ class Builder:
             raise BuildFailureError(Status.BUILD_ERROR, "no_program", str(error)) from None
         except CompilerError as error:
             raise BuildFailureError(Status.BUILD_ERROR, "not_lowered", str(error)) from None
-        return Loadable((self._program("worker.c"),), str(build.library), build.log)
+        facts = self._allowed(build.library, build.log)
+        return Loadable(build.library, _digest(build.library.read_bytes()), "", build.log, facts)
+
+    def _allowed(self, library: Path, log: str) -> tuple[tuple[str, float], ...]:
+        """The facts of a library that breaks no rule.
+
+        Raises:
+            BuildFailureError: if it breaks one.
+        """
+        openmp = "-fopenmp" in self._flags
+        try:
+            if self._own is None:
+                self._own = own_facts(self._cache, self._toolchain, self._flags)
+            found = facts_of(library).beyond(self._own)
+        except BinaryError as error:
+            raise BuildFailureError(Status.REJECTED, "no_library", str(error), log) from None
+        for violation in check(found, self._policy, self._threads, openmp=openmp):
+            raise BuildFailureError(Status.REJECTED, violation.code, violation.evidence, log)
+        passed = reported(found, self._policy, self._threads, openmp=openmp)
+        return (*numbers(found), *((f"passed.{v.code}", 1.0) for v in passed))
 
     def _see_that_it_compiles(self) -> None:
         """Tell a candidate that does not compile from a compiler that compiles nothing.
@@ -149,26 +186,7 @@ class Builder:
         if library is None:
             reason = f"{self._problem.name} has no library reference"
             raise BuildFailureError(Status.BUILD_ERROR, "no_program", reason)
-        module = "kernelwright.evaluators.cpu.library"
-        command = (sys.executable, "-P", "-m", module, self._program("flush.c"))
-        return Loadable(command, library.function)
-
-    def _program(self, name: str) -> str:
-        """The path of a worker's program or library, compiled once."""
-        if name not in self._programs or not Path(self._programs[name]).is_file():
-            text = (_HERE / name).read_text()
-            text = text.replace('#include "flush.h"', (_HERE / "flush.h").read_text())
-            executable = name == "worker.c"
-            build = self._cache.build(text, self._toolchain, _WORKER_FLAGS, executable=executable)
-            self._programs[name] = str(build.library)
-        return self._programs[name]
-
-
-def loaded_name(loadable: Loadable, problem: Problem, extents: dict[str, int]) -> str:
-    """What a worker's setup says: a path, or for a Python worker its function and arrays."""
-    if loadable.library.endswith(".so"):
-        return loadable.library
-    return described(loadable.library, slots_of(problem, extents))
+        return Loadable(function=library.function)
 
 
 def _first_error(log: str) -> str | None:

@@ -1,9 +1,8 @@
-"""A worker for library kernels, in Python: the protocol of ``worker.c``, for a function on NumPy
-arrays.
+"""A worker for library kernels, in Python: a function on NumPy arrays behind the same call as C.
 
-Run as ``python -m kernelwright.evaluators.cpu.library FLUSH INPUTS OUTPUTS REPLIES``, where FLUSH
-is the compiled ``flush.c``. In place of a library's path the setup has JSON: the function's dotted
-path, and name, dtype and shape of every array.
+Run as ``python -m kernelwright.evaluators.cpu.library SERVE ABOUT BYTES``: the compiled
+``native/library.c``, a JSON text with the function's dotted path and name, dtype and shape of every
+array, and the size of the control file. Libraries are trusted code: they are not isolated.
 """
 
 from __future__ import annotations
@@ -11,77 +10,63 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
-import mmap
-import os
-import struct
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.evaluators.cpu.memory import Slot, view
+import numpy as np
 
-HEADER, ARRAY, CALL, REPLY = (struct.Struct(s) for s in ("6q", "6q", "2q", "4q224s"))
-READY, DONE, REFUSED = 1, 2, 3
-LIBRARY_MISSING = 1
+from kernelwright.evaluators.cpu.memory import Field
 
 
-def described(function: str, slots: Sequence[Slot]) -> str:
-    """What a setup says to this worker in place of a path."""
-    arrays = [{"name": s.name, "dtype": s.dtype, "shape": s.shape} for s in slots]
-    return json.dumps({"function": function, "arrays": arrays})
+class _Place(ctypes.Structure):
+    """``struct kw_place`` of ``native/protocol.h``."""
+
+    _fields_ = [(n, ctypes.c_int64) for n in ("address", "offset", "map_bytes", "lead", "is_input")]
+
+
+def described(function: str, fields: Sequence[Field], slots: int) -> str:
+    """What this worker is told about its kernel."""
+    arrays = [{"name": f.name, "dtype": f.dtype, "shape": f.shape} for f in fields]
+    return json.dumps({"function": function, "arrays": arrays, "slots": slots})
 
 
 def main() -> None:
-    """Serve calls until standard input ends."""
-    flush, (inputs_fd, outputs_fd, replies) = sys.argv[1], map(int, sys.argv[2:5])
-    count, extents, sets, _, path_bytes, _ = HEADER.unpack(_read(HEADER.size))
-    layout = [ARRAY.unpack(_read(ARRAY.size)) for _ in range(count)]
-    _read(8 * extents)
-    about = json.loads(_read(path_bytes).rstrip(b"\0"))
-    slots = [
-        Slot(a["name"], a["dtype"], tuple(a["shape"]), bool(role), offset, size, lead, data, stride)
-        for a, (role, offset, stride, size, lead, data) in zip(about["arrays"], layout, strict=True)
-    ]
+    """Serve calls until the judge kills this process."""
+    serve, about, size = ctypes.CDLL(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+    serve.kw_library_start.restype = ctypes.POINTER(_Place)
+    places = serve.kw_library_start(ctypes.c_int64(size))
     try:
         module, _, name = about["function"].partition(":")
         function = getattr(importlib.import_module(module), name)
-        prepare = ctypes.CDLL(flush).kw_prepare
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an import may raise anything
-        _reply(replies, REFUSED, LIBRARY_MISSING, f"{type(error).__name__}: {error}")
+        serve.kw_library_refuse(f"{type(error).__name__}: {error}".encode())
         return
-    given = mmap.mmap(inputs_fd, 0, prot=mmap.PROT_READ)
-    written = mmap.mmap(outputs_fd, 0)
-    inputs = [{s.name: view(given, s, n) for s in slots if s.is_input} for n in range(sets)]
-    outputs = {s.name: view(written, s, 0) for s in slots if not s.is_input}
-    flushed = [_pointers([*arrays.values(), *outputs.values()]) for arrays in inputs]
-    _reply(replies, READY, 0)
-    while True:
-        number, warm = CALL.unpack(_read(CALL.size))
-        prepare(*flushed[number], count, not warm)
-        start = time.perf_counter_ns()
-        function(inputs[number], outputs)
-        _reply(replies, DONE, time.perf_counter_ns() - start)
+    arrays = about["arrays"]
+    given, written = [], []
+    for slot in range(about["slots"]):
+        inputs, outputs = {}, {}
+        for number, array in enumerate(arrays):
+            place = places[slot * len(arrays) + number]
+            chosen = inputs if place.is_input else outputs
+            chosen[array["name"]] = _array(place, array["dtype"], tuple(array["shape"]))
+        given.append(inputs)
+        written.append(outputs)
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_uint32)
+    def run(slot: int) -> None:
+        function(given[slot], written[slot])
+
+    serve.kw_library_serve(run)
 
 
-def _pointers(arrays: list[Any]) -> tuple[Any, Any]:
-    addresses = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    return addresses, (ctypes.c_size_t * len(arrays))(*(a.nbytes for a in arrays))
-
-
-def _read(size: int) -> bytes:
-    message = b""
-    while len(message) < size:
-        part = os.read(0, size - len(message))
-        if not part:
-            os._exit(0)  # the judge is done
-        message += part
-    return message
-
-
-def _reply(descriptor: int, kind: int, value: int, text: str = "") -> None:
-    encoded = text.encode(errors="replace")[:223]
-    os.write(descriptor, REPLY.pack(kind, value, 0, 0, encoded))
+def _array(place: _Place, dtype: str, shape: tuple[int, ...]) -> Any:
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    data = (ctypes.c_char * (count * kind.itemsize)).from_address(place.address + place.lead)
+    array = np.frombuffer(data, kind, count).reshape(shape)
+    array.flags.writeable = not place.is_input
+    return array
 
 
 if __name__ == "__main__":

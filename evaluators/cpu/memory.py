@@ -1,10 +1,12 @@
 """What judge and candidate share: arrays in anonymous files, inputs read-only for the candidate,
 outputs owned and poisoned by the judge.
 
-Every array ends where its last page ends (up to 64 bytes), so that the first element behind it lies
-in a page that the worker may not touch; what is left of the first page, and of the last cache line,
-is filled with a pattern and looked at after every call. The files are written by one process at a
-time: by the judge while the worker waits, by the worker during a call.
+An arena has slots, each with a whole set of arrays. Every array ends where its last page ends (up
+to 64 bytes), so that the first element behind it lies in a page that the worker may not touch; what
+is left of the first page, and of the last cache line, is filled with a pattern and looked at after
+every call. Addresses are drawn by the judge and are the same in both workers of a pair. The files
+are written by one process at a time: by the judge while the workers rest, by a worker during its
+call.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import contextlib
 import fcntl
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,20 +24,26 @@ from numpy.typing import NDArray
 from kernelwright.env.options import ProblemError
 from kernelwright.env.problems.shapes import shape_of
 from kernelwright.env.types import Arrays, Problem, TensorSpec, Workload
+from kernelwright.evaluators.cpu.native import judge
 
 PAGE = mmap.PAGESIZE
 LINE = 64
 # Linux's numbers; Python does not name them all.
-_F_ADD_SEALS, _F_SEAL_SHRINK, _F_SEAL_GROW, _F_SEAL_FUTURE_WRITE = 1033, 2, 4, 16
+_F_ADD_SEALS, _F_SEAL_SEAL, _F_SEAL_SHRINK, _F_SEAL_GROW = 1033, 1, 2, 4
+_F_SEAL_WRITE, _F_SEAL_FUTURE_WRITE = 8, 16
 # A NaN whichever way a float64 or float32 is cut out of it, and no number that comes about by
 # chance.
 _POISON_HIGH, _POISON_LOW = 0x7FF4_0000, 0x7FB4_0000
+# Where the arrays may lie: below what the system gives out by itself, above programs.
+_LOWEST, _HIGHEST = 0x1000_0000_0000, 0x5000_0000_0000
+# Pages that may not be touched between two arrays, at least and at most.
+_GUARDS = (1, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """Where an array lies in its file: pages ``offset .. offset + map_bytes``, its data from
-    ``lead`` on, in ``set_stride`` bytes again for the next set of inputs.
+class Field:
+    """An array of a slot: pages ``offset .. offset + map_bytes`` of its file's part for the slot,
+    its data from ``lead`` on.
     """
 
     name: str
@@ -46,132 +54,221 @@ class Slot:
     map_bytes: int
     lead: int
     data_bytes: int
-    set_stride: int
 
 
-def slots_of(problem: Problem, extents: Mapping[str, int]) -> tuple[Slot, ...]:
-    """The slots of a problem's tensors in the order of a kernel's arguments; inputs and outputs
+def fields_of(problem: Problem, extents: Mapping[str, int]) -> tuple[Field, ...]:
+    """The fields of a problem's tensors in the order of a kernel's arguments; inputs and outputs
     have a file each.
     """
     roles = [t for role in ("input", "output") for t in problem.tensors if t.role == role]
-    sized = [(spec, shape_of(spec, extents)) for spec in roles]
-    pages = [_pages(spec, shape) for spec, shape in sized]
-    stride = sum(p for (spec, _), p in zip(sized, pages, strict=True) if spec.role == "input")
     at = {"input": 0, "output": 0}
     out = []
-    for (spec, shape), map_bytes in zip(sized, pages, strict=True):
-        data = int(np.prod(shape, dtype=np.int64)) * np.dtype(spec.dtype).itemsize
-        lead = map_bytes - -(-data // LINE) * LINE
-        is_input = spec.role == "input"
-        slot = Slot(
-            spec.name,
-            spec.dtype,
-            shape,
-            is_input,
-            at[spec.role],
-            map_bytes,
-            lead,
-            data,
-            stride if is_input else 0,
-        )
-        at[spec.role] += map_bytes
-        out.append(slot)
+    for spec in roles:
+        field = _field(spec, shape_of(spec, extents), at[spec.role])
+        at[spec.role] += field.map_bytes
+        out.append(field)
     return tuple(out)
 
 
-def _pages(spec: TensorSpec, shape: tuple[int, ...]) -> int:
+def _field(spec: TensorSpec, shape: tuple[int, ...], offset: int) -> Field:
     data = int(np.prod(shape, dtype=np.int64)) * np.dtype(spec.dtype).itemsize
-    return max(1, -(-data // PAGE)) * PAGE
+    pages = max(1, -(-data // PAGE)) * PAGE
+    lead = pages - -(-data // LINE) * LINE
+    return Field(spec.name, spec.dtype, shape, spec.role == "input", offset, pages, lead, data)
+
+
+def see_that_they_fit(problem: Problem, fields: Iterable[Field], arrays: Arrays) -> None:
+    """Refuse input values that are not what the problem's tensors say.
+
+    Raises:
+        ProblemError: if an array is missing or does not fit.
+    """
+    for field in fields:
+        if not field.is_input:
+            continue
+        found = arrays.get(field.name)
+        if found is None:
+            names = ", ".join(arrays) or "nothing"
+            what = f"expected an array {field.name}, found {names}"
+            raise ProblemError(f"{problem.name}: inputs: {what}")
+        if found.shape != field.shape or found.dtype != field.dtype:
+            raise ProblemError(
+                f"{problem.name}: inputs: {field.name}: expected {field.dtype}"
+                f"{list(field.shape)}, found {found.dtype}{list(found.shape)}"
+            )
 
 
 class Arena:
-    """The shared memory of one workload of fixed extents, with ``sets`` sets of input values."""
+    """Shared memory for some slots of a workload of fixed extents.
 
-    def __init__(self, problem: Problem, workload: Workload, values: tuple[Arrays, ...]) -> None:
+    Args:
+        problem: whose tensors these are.
+        workload: its extents.
+        slots: how many sets of arrays there are.
+        rng: draws the addresses.
+
+    Raises:
+        OSError: if there is no memory for them.
+    """
+
+    def __init__(
+        self, problem: Problem, workload: Workload, slots: int, rng: np.random.Generator
+    ) -> None:
         self.extents = workload.fixed
-        self.slots = slots_of(problem, self.extents)
-        self.sets = len(values)
-        self._values = values
-        # Which values lie at each of the places that a worker knows.
-        self._held = list(range(len(values)))
-        self._inputs = inputs = [slot for slot in self.slots if slot.is_input]
-        self._outputs = [slot for slot in self.slots if not slot.is_input]
-        self._inputs_map: mmap.mmap | None = None
-        self.inputs_fd, self._inputs_map = _file(sum(s.map_bytes for s in inputs) * self.sets)
-        self.outputs_fd, self._outputs_map = _file(sum(s.map_bytes for s in self._outputs))
-        for number, arrays in enumerate(values):
-            for slot in inputs:
-                if slot.name not in arrays:
-                    found = ", ".join(arrays) or "nothing"
-                    what = f"{problem.name}: inputs: expected an array {slot.name}, found {found}"
-                    raise ProblemError(what)
-                array = arrays[slot.name]
-                if array.shape != slot.shape or array.dtype != slot.dtype:
-                    raise ProblemError(
-                        f"{problem.name}: inputs: {slot.name}: expected {slot.dtype}"
-                        f"{list(slot.shape)}, found {array.dtype}{list(array.shape)}"
-                    )
-                view(self._inputs_map, slot, number)[...] = array
+        self.fields = fields_of(problem, self.extents)
+        self.slots = slots
+        self.inputs = tuple(f for f in self.fields if f.is_input)
+        self.outputs = tuple(f for f in self.fields if not f.is_input)
+        self._strides = {
+            True: sum(f.map_bytes for f in self.inputs),
+            False: sum(f.map_bytes for f in self.outputs),
+        }
+        self.inputs_fd = self.outputs_fd = -1
+        self.inputs_fd, given = _file(self._strides[True] * slots)
+        self.outputs_fd, written = _file(self._strides[False] * slots)
+        self._files = {True: given, False: written}
         _seal(self.inputs_fd)
-        self._words = np.frombuffer(self._outputs_map, np.uint64)
-        self._bytes = np.frombuffer(self._outputs_map, np.uint8)
-        self.views = {slot.name: view(self._outputs_map, slot, 0) for slot in self._outputs}
+        self._given = [self._views(slot, self.inputs) for slot in range(slots)]
+        self.written = [self._views(slot, self.outputs) for slot in range(slots)]
+        self._words = np.frombuffer(written, np.uint64)
+        self._bytes = np.frombuffer(written, np.uint8)
         self._pattern = np.uint64(0)
+        self.addresses, self.base, self.reserve_bytes = self._addresses(rng)
 
-    def place(self, number: int, at: int) -> None:
-        """Have the values ``number`` lie at the place ``at``, so that an address says nothing about
-        what is found there.
+    def _views(self, slot: int, fields: tuple[Field, ...]) -> Arrays:
+        return {f.name: view(self._files[f.is_input], f, self.file_offset(slot, f)) for f in fields}
+
+    def _addresses(self, rng: np.random.Generator) -> tuple[list[list[int]], int, int]:
+        """Where every array of every slot lies in a worker, and the room that all of them take."""
+        base = int(rng.integers(_LOWEST // PAGE, _HIGHEST // PAGE)) * PAGE
+        at, out = base, []
+        for _ in range(self.slots):
+            row = []
+            for field in self.fields:
+                at += int(rng.integers(*_GUARDS, endpoint=True)) * PAGE
+                row.append(at)
+                at += field.map_bytes
+            out.append(row)
+        return out, base, at + PAGE - base
+
+    def file_offset(self, slot: int, field: Field) -> int:
+        """Where an array's first page lies in its file."""
+        return slot * self._strides[field.is_input] + field.offset
+
+    @property
+    def slot_bytes(self) -> int:
+        """The size of a slot."""
+        return sum(self._strides.values())
+
+    def owner(self, address: int) -> tuple[Field, bool] | None:
+        """The array that an address of a worker belongs to or lies beside, and whether it is in its
+        pages; None if it is none's.
         """
-        if self._held[at] == number or self._inputs_map is None:
-            return
-        for slot in self._inputs:
-            view(self._inputs_map, slot, at)[...] = self._values[number][slot.name]
-        self._held[at] = number
+        for row in self.addresses:
+            for field, start in zip(self.fields, row, strict=True):
+                if start - PAGE <= address < start + field.map_bytes + PAGE:
+                    return field, start <= address < start + field.map_bytes
+        return None
+
+    def write(self, slot: int, arrays: Arrays) -> None:
+        """Put input values into a slot; they fit (`see_that_they_fit`)."""
+        for name, view_ in self._given[slot].items():
+            view_[...] = arrays[name]
 
     def poison(self, tag: int) -> None:
         """Fill every output, and what lies beside it, with a pattern of this ``tag`` (16 bits)."""
         self._pattern = np.uint64(((_POISON_HIGH | tag) << 32) | _POISON_LOW | tag)
-        self._words[...] = self._pattern
+        ffi, native = judge()
+        words = ffi.cast("uint64_t *", self._words.ctypes.data)
+        native.kw_fill(words, self._words.size, int(self._pattern))
 
-    def damaged(self) -> str | None:
-        """The output beside which something was written, None if nothing was."""
+    def damaged(self, written: range) -> str | None:
+        """The output beside which something was written, or a slot that was not to be written; None
+        if all is well.
+
+        Args:
+            written: the slots of the call.
+        """
+        ffi, native = judge()
         pattern = np.frombuffer(self._pattern.tobytes(), np.uint8)
-        for slot in self._outputs:
-            first, start = slot.offset, slot.offset + slot.lead
-            end, last = start + slot.data_bytes, slot.offset + slot.map_bytes
-            if (self._words[first // 8 : start // 8] != self._pattern).any():
-                return f"{start - first} bytes before {slot.name}"
-            tail = self._bytes[end:last]
-            if len(tail) and (tail != np.resize(pattern, end % 8 + len(tail))[end % 8 :]).any():
-                return f"{last - end} bytes behind {slot.name}"
+
+        def differs(first: int, last: int) -> bool:
+            at = ffi.cast("uint64_t *", self._bytes.ctypes.data + first)
+            return bool(native.kw_differs(at, (last - first) // 8, int(self._pattern)) >= 0)
+
+        stride = self._strides[False]
+        for slot in range(self.slots):
+            if slot not in written:
+                if differs(slot * stride, (slot + 1) * stride):
+                    return "outputs of another call"
+                continue
+            for field in self.outputs:
+                first = self.file_offset(slot, field)
+                start, last = first + field.lead, first + field.map_bytes
+                if differs(first, start):
+                    return f"{field.lead} bytes before {field.name}"
+                end = start + field.data_bytes
+                tail = self._bytes[end:last]
+                if len(tail) and (tail != np.resize(pattern, end % 8 + len(tail))[end % 8 :]).any():
+                    return f"{last - end} bytes behind {field.name}"
         return None
 
-    def poisoned(self, name: str) -> NDArray[np.bool_]:
+    def poisoned(self, slot: int, name: str) -> NDArray[np.bool_]:
         """Which elements of an output still hold the pattern."""
-        array = self.views[name]
+        array = self.written[slot][name]
         # An array starts on a cache line, so the pattern's first word is its first.
         words = array.reshape(-1).view(f"u{array.dtype.itemsize}")
         pattern = np.frombuffer(self._pattern.tobytes(), words.dtype)
         found: NDArray[np.bool_] = (words == np.resize(pattern, words.size)).reshape(array.shape)
         return found
 
+    def pieces(self, slots: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Addresses and sizes of all arrays of some slots, in this process; for cache states."""
+        arrays = [
+            array
+            for slot in slots
+            for array in (*self._given[slot].values(), *self.written[slot].values())
+        ]
+        return [a.ctypes.data for a in arrays], [a.nbytes for a in arrays]
+
     def close(self) -> None:
         """Give the files back; views of the outputs must not be used any more."""
         for fd in (self.inputs_fd, self.outputs_fd):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+            if fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
         self.inputs_fd = self.outputs_fd = -1
+
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "inputs_fd", -1) >= 0:
             self.close()
 
 
+def anonymous_file(name: str, contents: bytes) -> int:
+    """A descriptor of a file in memory that nobody can change any more."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(contents)
+    seals = _F_SEAL_SEAL | _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_WRITE
+    fcntl.fcntl(fd, _F_ADD_SEALS, seals)
+    return fd
+
+
 def _file(size: int) -> tuple[int, mmap.mmap]:
     size = max(size, PAGE)
     fd = os.memfd_create("kernelwright", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, size)
-    return fd, mmap.mmap(fd, size)
+    try:
+        os.ftruncate(fd, size)
+        return fd, mmap.mmap(fd, size)
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def _seal(fd: int) -> None:
@@ -181,8 +278,7 @@ def _seal(fd: int) -> None:
         fcntl.fcntl(fd, _F_ADD_SEALS, _F_SEAL_FUTURE_WRITE)
 
 
-def view(memory: mmap.mmap, slot: Slot, number: int) -> NDArray[np.generic]:
-    """The array of a slot in a mapped file, of the input set ``number``."""
-    start = slot.offset + number * slot.set_stride + slot.lead
-    count = int(np.prod(slot.shape, dtype=np.int64))
-    return np.frombuffer(memory, slot.dtype, count, start).reshape(slot.shape)
+def view(memory: mmap.mmap, field: Field, offset: int) -> NDArray[np.generic]:
+    """The array of a field whose first page lies at an offset of a mapped file."""
+    count = int(np.prod(field.shape, dtype=np.int64))
+    return np.frombuffer(memory, field.dtype, count, offset + field.lead).reshape(field.shape)

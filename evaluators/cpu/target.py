@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
-import time
+import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,16 +16,18 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from threadpoolctl import ThreadpoolController
 
+from kernelwright.env.compiler.ir.nodes import DTYPES
 from kernelwright.env.compiler.machine.device import Device
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildError, find_toolchain
+from kernelwright.env.options import ProblemError
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
     REFERENCE_FAILED,
     Arm,
-    CacheState,
     Candidate,
     Evidence,
     ExtentRange,
@@ -35,33 +37,43 @@ from kernelwright.env.types import (
     ProcessPair,
     Reference,
     Request,
+    Role,
     Scalar,
     Stage,
     Status,
     Verdict,
     Workload,
 )
-from kernelwright.evaluators.cpu.bench import Bench, check_tensors
-from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadable, loaded_name
-from kernelwright.evaluators.cpu.worker import Worker, WorkerError
+from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadable
+from kernelwright.evaluators.cpu.draws import Draws
+from kernelwright.evaluators.cpu.floor import measured_floor
+from kernelwright.evaluators.cpu.library import described
+from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
+from kernelwright.evaluators.cpu.native import program
+from kernelwright.evaluators.cpu.pair import ArmFailedError, Asked, Pair, Sitting, shape_for
+from kernelwright.evaluators.cpu.placement import at_work, placement
+from kernelwright.evaluators.cpu.policy import (
+    DEFAULT_JUDGING,
+    Checking,
+    Judging,
+    Profile,
+    StaticState,
+)
+from kernelwright.evaluators.cpu.secret import Secret
+from kernelwright.evaluators.cpu.stress import MIXED
+from kernelwright.evaluators.cpu.worker import Program, Worker, WorkerError
 from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.target import roofline_ns
 
-# Shapes drawn from a workload that declares ranges.
-SHAPES = 3
 START_LIMIT_S = 20.0
 # What starting two workers takes, and one of them in Python, for estimates.
 START_S, LIBRARY_START_S = 0.02, 0.4
-# A candidate this much slower than its reference is stopped; and one this much slower is screened
-# with a single pair.
-HOPELESS, SLOW = 100.0, 3.0
-
-
-class _ArmFailedError(Exception):
-    """A worker of one arm failed."""
-
-    def __init__(self, arm: Arm, verdict: Verdict) -> None:
-        super().__init__(arm, verdict.code)
-        self.arm, self.verdict = arm, verdict
+# A candidate may turn out to be so many times faster than the fastest kernel so far.
+_MARGIN = 4.0
+# The extents of a range that every candidate is checked on: its ends, and so many between.
+_ENDS, _BETWEEN = 2, 1
+# What the measured peaks may be short of the true ones.
+PHYSICAL_MARGIN = 0.1
 
 
 class Cpu:
@@ -73,6 +85,7 @@ class Cpu:
     Args:
         problem: what is computed.
         seed: not used: inputs and orders come from the system's own randomness.
+        judging: the campaign's profile, way of checking and policy.
         threads: how many threads a kernel and a library may use.
         flags: compiler flags in gcc's words, the same for candidate and baseline.
         toolchain: which compiler; the first that is there unless given.
@@ -88,7 +101,11 @@ class Cpu:
     files: Mapping[str, str] = MappingProxyType({})
     judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
         {
-            "profile": ("basic",),
+            "profile": tuple(Profile),
+            "check": tuple(Checking),
+            "policy.symbols": None,
+            "policy.libraries": None,
+            "policy.static_state": tuple(StaticState),
             "state": ("cold", "warm"),
             "screen.pairs": None,
             "confirm.process_pairs": None,
@@ -101,6 +118,7 @@ class Cpu:
         problem: Problem,
         *,
         seed: int = 0,
+        judging: Judging = DEFAULT_JUDGING,
         threads: Annotated[
             int, Field(ge=1, le=1024, description="threads a kernel and a library may use")
         ] = 1,
@@ -117,11 +135,14 @@ class Cpu:
     ) -> None:
         del seed
         self.problem, self._limit_s, self.threads = problem, limit_s, threads
+        self._judging = judging
         check_tensors(problem)
-        self._rng = np.random.default_rng(secrets.randbits(256))
-        self._benches: dict[tuple[str, int], Bench] = {}
+        self._sitting: Sitting | None = None
+        self._where = placement(threads)
+        self._one_thread = ThreadpoolController()
+        # By workload: the fastest that any kernel was so far.
+        self._least_ns: dict[str, float] = {}
         self._call_s: dict[str, float] = {}
-        self._environment = _environment(threads)
         self.missing: tuple[str, ...] = ()
         self.fingerprint = _machine()
         try:
@@ -134,7 +155,7 @@ class Cpu:
         openmp = ("-fopenmp",) if threads > 1 and "-fopenmp" not in flags else ()
         self.fingerprint = f"{self.fingerprint}; {found.version}; {' '.join(flags)}"
         cache_ = BuildCache(cache_folder())
-        self._builder = Builder(problem, found, (*flags, *openmp), cache_)
+        self._builder = Builder(problem, found, (*flags, *openmp), cache_, judging.policy, threads)
 
     # What a target says of itself
 
@@ -162,9 +183,12 @@ class Cpu:
         return Candidate(Language.LIBRARY, library.name)
 
     def floor_ns(self, workload: Workload) -> float:
-        """0: the roofline of this machine is not known here."""
-        del workload
-        return 0.0
+        """The least time that this machine takes for a workload's operations and bytes; 0 for a
+        range of extents.
+        """
+        if self.device is None or _is_ranged(workload):
+            return 0.0
+        return roofline_ns(self.device, self.problem, workload)
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """NaN: a clock never tells a true time."""
@@ -202,17 +226,54 @@ class Cpu:
         """One verdict for each request, one after the other."""
         return [self._judge(request) for request in requests]
 
+    def disclose(self) -> str | None:
+        """The secret of this sitting in hexadecimal, for the record; None if it was not used. What
+        is judged from now on is judged by another.
+        """
+        if self._sitting is None:
+            return None
+        used, self._sitting = self._sitting.secret.disclosed(), None
+        return used
+
     def _judge(self, request: Request) -> Verdict:
         if self.missing:
             return Verdict(Status.BROKEN, "no_compiler", evidence=self.missing[0])
+        try:
+            built = [
+                (workload, self._builder.build(request.candidate, workload))
+                for workload in self.problem.workloads
+            ]
+            others = {
+                (workload, against.role): self._reference(against, workload)
+                for workload in self.problem.workloads
+                for against in request.against
+            }
+        except BuildFailureError as failure:
+            return _failed(failure)
+        except ArmFailedError as failure:
+            return failure.verdict
+        with at_work(self._where), self._one_thread.limit(limits=1, user_api="blas"):
+            return self._judge_built(request, built, others)
+
+    def _reference(self, against: Reference, workload: Workload) -> Loadable:
+        try:
+            return self._builder.build(against.candidate, workload)
+        except BuildFailureError as failure:
+            raise ArmFailedError(Arm.REFERENCE, _broken(against, _failed(failure))) from None
+
+    def _judge_built(
+        self,
+        request: Request,
+        built: list[tuple[Workload, Loadable]],
+        others: Mapping[tuple[Workload, Role], Loadable],
+    ) -> Verdict:
         measurements: list[Measurement] = []
-        worst, log = 0.0, ""
-        for workload in self.problem.workloads:
-            try:
-                candidate = self._builder.build(request.candidate, workload)
-                log = log or candidate.log
+        worst, facts = 0.0, dict(built[0][1].facts)
+        try:
+            for workload, candidate in built:
                 for against in request.against:
-                    samples, error = self._measure(request, workload, candidate, against)
+                    arms = {Arm.CANDIDATE: candidate, Arm.REFERENCE: others[workload, against.role]}
+                    samples, error = self._measure(request, workload, arms, against, facts)
                     worst = max(worst, error)
                     measurements.append(
                         Measurement(
@@ -220,17 +281,21 @@ class Cpu:
                             role=against.role,
                             reference_key=against.candidate.key,
                             samples=samples,
-                            clock="worker-monotonic",
+                            clock="judge-monotonic",
                             cache_state=request.state,
                             evidence=Evidence.MEASURED,
                             machine=self.fingerprint,
                         )
                     )
-            except BuildFailureError as failure:
-                return _failed(failure)
-            except _ArmFailedError as failure:
-                return failure.verdict
-        passed = Verdict(Status.OK, max_error=worst, measurements=tuple(measurements), log=log)
+        except ArmFailedError as failure:
+            return replace(failure.verdict, facts=tuple(facts.items()))
+        passed = Verdict(
+            Status.OK,
+            max_error=worst,
+            measurements=tuple(measurements),
+            facts=tuple(facts.items()),
+            log=built[0][1].log,
+        )
         if request.stage is not Stage.CONFIRM:
             return passed
         interval = speedup(passed)
@@ -238,149 +303,157 @@ class Cpu:
         return replace(passed, status=interval.claim)
 
     def _measure(
-        self, request: Request, workload: Workload, candidate: Loadable, against: Reference
+        self,
+        request: Request,
+        workload: Workload,
+        arms: Mapping[Arm, Loadable],
+        against: Reference,
+        facts: dict[str, float],
     ) -> tuple[tuple[ProcessPair, ...], float]:
-        try:
-            other = self._builder.build(against.candidate, workload)
-        except BuildFailureError as failure:
-            raise _ArmFailedError(Arm.REFERENCE, _broken(against, _failed(failure))) from None
-        arms = {Arm.CANDIDATE: candidate, Arm.REFERENCE: other}
+        """The samples of one reference, and the candidate's largest error."""
+        sitting = self._sat()
         keys = {Arm.CANDIDATE: request.candidate.key, Arm.REFERENCE: against.candidate.key}
-        shapes = self._shapes(workload)
-        # Every shape is checked; which one is timed goes round.
-        for shape in range(shapes) if shapes > 1 else ():
-            self._checked_once(self._bench(workload, shape), candidate)
-        samples, worst = [], 0.0
-        for number in range(request.process_pairs):
-            bench = self._bench(workload, (request.trial + number) % shapes)
-            if request.stage is Stage.CONFIRM:
-                bench.move()
-            try:
-                pair, error = self._process_pair(bench, arms, keys, request, swap=number % 2 == 1)
-            except _ArmFailedError as failure:
-                if failure.arm is Arm.REFERENCE:
-                    verdict = _broken(against, failure.verdict)
-                    raise _ArmFailedError(Arm.REFERENCE, verdict) from None
-                raise
-            samples.append(pair)
-            worst = max(worst, error)
+        try:
+            worst = self._checked_on_the_range(request, workload, arms)
+            samples = []
+            for number in range(request.process_pairs):
+                drawn = self._drawn(workload, None)
+                draws = Draws(self.problem, drawn, self._judging.check)
+                pair = self._pair(sitting, workload, draws, request, arms)
+                order = (Arm.REFERENCE, Arm.CANDIDATE)
+                order = order if number % 2 else order[::-1]
+                found = pair.measure(self._asked(request, draws, number), order)
+                samples.append(found)
+                worst = max(worst, pair.worst_error)
+                self._least_ns[workload.label] = min(
+                    pair.fastest_ns, self._least_ns[workload.label]
+                )
+                self._call_s |= {keys[arm]: seconds for arm, seconds in pair.call_s.items()}
+                facts |= pair.facts
+                self._see_that_it_is_possible(drawn, found, request)
+        except ArmFailedError as failure:
+            if failure.arm is Arm.REFERENCE:
+                verdict = _broken(against, failure.verdict)
+                raise ArmFailedError(Arm.REFERENCE, verdict) from None
+            raise
         return tuple(samples), worst
 
-    def _process_pair(
-        self,
-        bench: Bench,
-        arms: Mapping[Arm, Loadable],
-        keys: Mapping[Arm, str],
-        request: Request,
-        *,
-        swap: bool,
-    ) -> tuple[ProcessPair, float]:
-        """Samples of two fresh processes, call by call in turns."""
-        order = (Arm.REFERENCE, Arm.CANDIDATE) if swap else (Arm.CANDIDATE, Arm.REFERENCE)
-        workers: dict[Arm, Worker] = {}
-        samples: list[tuple[float, float]] = []
-        worst, screening = 0.0, request.stage is Stage.SCREEN
-        limit_s, state = self._limit_s, request.state
-        try:
-            for arm in order:
-                workers[arm] = self._start(bench, arms[arm], arm)
-            # A first call of each, untimed, pays for pages and lazy binding; the reference's says
-            # how long is too long.
-            for arm in (Arm.REFERENCE, Arm.CANDIDATE):
-                time_ns, inputs = self._call(bench, workers[arm], arm, state, limit_s, first=True)
-                worst = self._check(bench, inputs, arm)
-                if arm is Arm.REFERENCE:
-                    limit_s = min(limit_s, max(1.0, HOPELESS * time_ns / 1e9))
-            for number in range(request.pairs):
-                times = {}
-                for arm in order if number % 2 == 0 else order[::-1]:
-                    began = time.perf_counter()
-                    times[arm], inputs = self._call(bench, workers[arm], arm, state, limit_s)
-                    if arm is Arm.CANDIDATE:
-                        worst = max(worst, self._check(bench, inputs, arm))
-                    self._call_s[keys[arm]] = time.perf_counter() - began
-                samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
-                if screening and times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]:
-                    break
-        finally:
-            for worker in workers.values():
-                worker.close()
-        return ProcessPair(order[0], order, tuple(samples)), worst
+    def _sat(self) -> Sitting:
+        """The sitting, begun with a secret of its own."""
+        if self._sitting is None:
+            floor = measured_floor(self._where, self.threads)
+            self._sitting = Sitting(Secret(), self._where, floor, self._limit_s)
+        return self._sitting
 
-    def _start(self, bench: Bench, loadable: Loadable, arm: Arm) -> Worker:
-        name = loaded_name(loadable, self.problem, bench.extents)
-        # A library for Python takes its time to import; what C does when it is loaded is its call.
-        in_python = not loadable.library.endswith(".so")
-        limit_s = START_LIMIT_S if in_python else self._limit_s
+    def _pair(
+        self,
+        sitting: Sitting,
+        workload: Workload,
+        draws: Draws,
+        request: Request,
+        arms: Mapping[Arm, Loadable],
+    ) -> Pair:
+        """A process pair with slots for kernels as short as those of this workload may be."""
+
+        def start(arena: Arena, arm: Arm) -> Worker:
+            return self._start(arena, arms[arm], arm)
+
+        label = workload.label
+        if label not in self._least_ns:
+            probe = Pair(sitting, draws, shape_for(np.inf, sitting.floor, 1), start)
+            self._least_ns[label] = probe.probe(request.state)
+        shape = shape_for(self._least_ns[label] / _MARGIN, sitting.floor, draws.slot_bytes)
+        return Pair(sitting, draws, shape, start)
+
+    def _asked(self, request: Request, draws: Draws, number: int) -> Asked:
+        """What a process pair is for. A screen looks once at several kinds in one; a confirmation
+        goes through the kinds from pair to pair.
+        """
+        kinds: tuple[str, ...] = draws.stresses
+        screening = request.stage is not Stage.CONFIRM
+        if kinds:
+            turn = kinds[(request.trial + number) % len(kinds)]
+            kinds = tuple({MIXED, turn} & set(draws.stresses)) if screening else (turn,)
+        return Asked(request.pairs, request.state, kinds, request.stage is Stage.SCREEN)
+
+    def _checked_on_the_range(
+        self, request: Request, workload: Workload, arms: Mapping[Arm, Loadable]
+    ) -> float:
+        """Every candidate for a range of extents is checked at its ends and in between."""
+        worst = 0.0
+        if not _is_ranged(workload):
+            return worst
+        for number in range(_ENDS + _BETWEEN):
+            draws = Draws(self.problem, self._drawn(workload, number), self._judging.check)
+            pair = self._pair(self._sat(), workload, draws, request, arms)
+            pair.check(Asked(0, request.state, draws.stresses[:1]))
+            worst = max(worst, pair.worst_error)
+        return worst
+
+    def _see_that_it_is_possible(
+        self, workload: Workload, pair: ProcessPair, request: Request
+    ) -> None:
+        """No kernel is faster than what this machine can do, less a margin."""
+        del request
+        floor = self.floor_ns(workload)
+        found = statistics.median(time for time, _ in pair.samples_ns)
+        if found < (1 - PHYSICAL_MARGIN) * floor:
+            what = (
+                f"{workload.label}: {found / 1e3:.3g} us, where the operations and bytes that the "
+                f"problem declares take this machine at least {floor / 1e3:.3g} us"
+            )
+            verdict = Verdict(Status.TOO_FAST, "below_floor", evidence=what)
+            raise ArmFailedError(Arm.CANDIDATE, verdict)
+
+    def _start(self, arena: Arena, loadable: Loadable, arm: Arm) -> Worker:
+        number = 0 if arm is Arm.CANDIDATE else 1
+        if loadable.library is None:
+            about = described(loadable.function, arena.fields, arena.slots)
+            module = "kernelwright.evaluators.cpu.library"
+            words = ("-P", "-m", module, str(program("library.c")), about)
+            return Worker(
+                Program(sys.executable, words, is_trusted=True),
+                arena,
+                _library_environment(self.threads),
+                threads=self.threads,
+                where=self._where,
+                number=number,
+                limit_s=START_LIMIT_S,
+            )
+        contents = loadable.contents()
+        if contents is None:
+            what = "the library that was built is not there any more, or is another one"
+            raise WorkerError(Status.BROKEN, "library_changed", what)
+        library = anonymous_file("kernel", contents)
         try:
             return Worker(
-                loadable.command, name, bench.arena, self._environment, self.threads, limit_s
+                Program(str(program("worker.c")), (), library),
+                arena,
+                _environment(self.threads),
+                threads=self.threads,
+                where=self._where,
+                number=number,
+                limit_s=self._limit_s,
+                insist=self._judging.profile is not Profile.TRUSTED_CODEGEN,
             )
-        except WorkerError as error:
-            raise _ArmFailedError(arm, _verdict(error)) from None
-
-    def _call(
-        self,
-        bench: Bench,
-        worker: Worker,
-        arm: Arm,
-        state: CacheState,
-        limit_s: float,
-        *,
-        first: bool = False,
-    ) -> tuple[float, int]:
-        """One call on poisoned outputs: its time in ns, and which inputs it had.
-
-        The first call of a process has the last inputs, which are the whole numbers where there are
-        any; the others have random ones.
-        """
-        count = len(bench.answers)
-        number = count - 1 if first else int(self._rng.integers(count))
-        place = int(self._rng.integers(len(bench.answers)))
-        bench.arena.place(number, place)
-        bench.arena.poison(int(self._rng.integers(1, 1 << 16)))
-        try:
-            return worker.call(place, state, limit_s), number
-        except WorkerError as error:
-            raise _ArmFailedError(arm, _verdict(error)) from None
-
-    def _check(self, bench: Bench, number: int, arm: Arm) -> float:
-        """The error of the outputs that the last call left."""
-        fault, error = bench.answers[number].check(bench.arena)
-        if fault is not None:
-            verdict = Verdict(
-                Status.WRONG, fault.code, evidence=fault.evidence, max_error=fault.error
-            )
-            raise _ArmFailedError(arm, verdict)
-        return error
-
-    def _checked_once(self, bench: Bench, loadable: Loadable) -> None:
-        with self._start(bench, loadable, Arm.CANDIDATE) as worker:
-            limit_s, state = self._limit_s, CacheState.WARM
-            _, number = self._call(bench, worker, Arm.CANDIDATE, state, limit_s, first=True)
-            self._check(bench, number, Arm.CANDIDATE)
+        finally:
+            os.close(library)
 
     # Shapes
 
-    def _shapes(self, workload: Workload) -> int:
-        ranged = any(isinstance(extent, ExtentRange) for _, extent in workload.extents)
-        return SHAPES if ranged else 1
-
-    def _bench(self, workload: Workload, number: int) -> Bench:
-        place = (workload.label, number)
-        if place not in self._benches:
-            self._benches[place] = Bench(self.problem, self._drawn(workload, number), self._rng)
-        return self._benches[place]
-
-    def _drawn(self, workload: Workload, number: int) -> Workload:
-        """The workload with every range replaced by a number from it: the least, the greatest, and
-        then odd ones, which no tile divides.
+    def _drawn(self, workload: Workload, number: int | None) -> Workload:
+        """The workload with every range replaced by a number from it: the least (0), the greatest
+        (1), and otherwise odd ones, which no tile divides.
         """
+        if not _is_ranged(workload):
+            return workload
+        sitting = self._sat()
+        rng = sitting.secret.stream("extents", sitting.pairs, -1 if number is None else number)
 
         def drawn(extent: ExtentRange) -> int:
-            if number < 2:
+            if number is not None and number < _ENDS:
                 return (extent.low, extent.high)[number]
-            value = int(self._rng.integers(extent.low, extent.high + 1))
+            value = int(rng.integers(extent.low, extent.high + 1))
             return value if value % 2 or value == extent.high else value + 1
 
         return Workload(
@@ -389,6 +462,27 @@ class Cpu:
                 for name, extent in workload.extents
             )
         )
+
+
+def _is_ranged(workload: Workload) -> bool:
+    return any(isinstance(extent, ExtentRange) for _, extent in workload.extents)
+
+
+def check_tensors(problem: Problem) -> None:
+    """Refuse what has no place in a kernel's arguments.
+
+    Raises:
+        ProblemError: naming the tensor.
+    """
+    if not any(t.role == "output" for t in problem.tensors):
+        raise ProblemError(f"{problem.name}: expected at least one output")
+    for tensor in problem.tensors:
+        if tensor.dtype not in DTYPES:
+            expected = f"expected one of {', '.join(DTYPES)} on a CPU, found {tensor.dtype}"
+            raise ProblemError(f"{problem.name}: {tensor.name}: {expected}")
+        if tensor.role == "scratch":
+            expected = "expected inputs and outputs; scratch is not granted on a CPU yet"
+            raise ProblemError(f"{problem.name}: {tensor.name}: {expected}")
 
 
 def unscheduled_program(problem: Problem) -> Candidate:
@@ -409,10 +503,6 @@ def _failed(failure: BuildFailureError) -> Verdict:
     return Verdict(failure.status, failure.code, evidence=failure.evidence, log=failure.log)
 
 
-def _verdict(error: WorkerError) -> Verdict:
-    return Verdict(error.status, error.code, evidence=error.evidence)
-
-
 def _broken(against: Reference, verdict: Verdict) -> Verdict:
     """The verdict on a candidate whose reference failed: that is not its fault."""
     seen = f"the {against.role} {against.candidate} is {verdict.status}: {verdict.evidence}"
@@ -420,9 +510,27 @@ def _broken(against: Reference, verdict: Verdict) -> Verdict:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """All that a worker sees of an environment: no secrets, and a number of threads."""
+    """All that a worker sees of an environment."""
+    return {
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": str(threads),
+        "OMP_DYNAMIC": "false",
+        # Threads that wait sleep, so that the worker rests when its call is over.
+        "OMP_WAIT_POLICY": "passive",
+        "GOMP_SPINCOUNT": "0",
+        "KMP_BLOCKTIME": "0",
+    }
+
+
+def _library_environment(threads: int) -> dict[str, str]:
+    """What a library for Python sees: how many threads it may use, and that they do not spin."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {"PATH": os.defpath, "LANG": "C.UTF-8", **dict.fromkeys(names, str(threads))}
+    return {
+        "PATH": os.defpath,
+        **_environment(threads),
+        **dict.fromkeys(names, str(threads)),
+        "OPENBLAS_THREAD_TIMEOUT": "4",
+    }
 
 
 @cache

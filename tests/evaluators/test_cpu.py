@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +37,8 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.cpu.build import CompilerBrokenError
 from kernelwright.evaluators.cpu.check import Answers
-from kernelwright.evaluators.cpu.memory import PAGE, Arena
+from kernelwright.evaluators.cpu.memory import PAGE, Arena, see_that_they_fit
+from kernelwright.evaluators.cpu.policy import Judging, Profile
 from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
 
 pytestmark = pytest.mark.cc
@@ -66,7 +66,8 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 def judge(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    yield Cpu(PROBLEM, flags=("-O1",), limit_s=1.0)
+    # What strict refuses before it is loaded must be caught when it runs, too.
+    yield Cpu(PROBLEM, flags=("-O1",), limit_s=1.0, judging=Judging(profile=Profile.STANDARD))
     patch.undo()
 
 
@@ -92,18 +93,18 @@ FAULTS = {
     "volatile float x = A[m * k]; (void)x;": ("crashed", "out_of_bounds"),
     "*(volatile int *)8 = 1;": ("crashed", "segmentation_fault"),
     "volatile int zero = 0; C[0] = 7 / zero;": ("crashed", "floating_point_exception"),
-    "raise(SIGFPE);": ("crashed", "floating_point_exception"),
+    "raise(SIGFPE);": ("rejected", "forbidden_syscall"),
     "__builtin_trap();": ("crashed", "illegal_instruction"),
-    "abort();": ("crashed", "abort"),
-    "raise(SIGKILL);": ("crashed", "killed"),
+    "abort();": ("rejected", "forbidden_syscall"),
+    "raise(SIGKILL);": ("rejected", "forbidden_syscall"),
     "exit(0);": ("crashed", "exit"),
     "_exit(3);": ("crashed", "exit"),
     "for (volatile int i = 0;; i++) {}": ("timeout", "timeout"),
-    "raise(SIGSTOP);": ("timeout", "timeout"),
+    "raise(SIGSTOP);": ("rejected", "forbidden_syscall"),
     "char deep[1 << 26]; volatile char *at = deep; at[0] = 1;": ("crashed", "segmentation_fault"),
     "C[0] = ;": ("build_error", "compile_error"),
     "void unheard_of(void); unheard_of();": ("build_error", "link_error"),
-    "for (int i = 0; i < 3; i++) close(i);": ("crashed", None),
+    "for (int i = 0; i < 3; i++) close(i);": ("rejected", "forbidden_syscall"),
 }
 
 
@@ -198,7 +199,7 @@ def test_a_library_that_is_not_there_is_no_library():
 def test_a_reference_that_fails_is_our_fault_not_the_candidates(judge):
     verdict = ask(judge, source(""), source("abort();"))
     assert (verdict.status, verdict.code) == (Status.BROKEN, "reference_failed")
-    assert "SIGABRT" in verdict.evidence
+    assert "rejected: asked the system for" in verdict.evidence
 
 
 def test_whole_numbers_are_compared_exactly():
@@ -226,28 +227,15 @@ def test_ranged_extents_are_drawn_and_every_shape_is_checked():
     assert ask(judge, Candidate(Language.SOURCE, picky), base).status is Status.CRASHED
 
 
-def test_what_a_candidate_leaves_running_dies_with_it(judge, tmp_path):
-    mark = tmp_path / "pid"
-    body = f"""
-    if (access("{mark}", 0)) {{
-        int child = fork();
-        if (!child) {{ for (;;) pause(); }}
-        FILE *out = fopen("{mark}", "w"); fprintf(out, "%d", child); fclose(out);
-    }}"""
-    text = HEAD.replace("#include <unistd.h>", "#include <unistd.h>\n#include <stdio.h>")
-    assert ask(judge, Candidate(Language.SOURCE, text + body + "}\n")).status is Status.OK
-    child = int(mark.read_text())
-    for _ in range(100):
-        state = Path(f"/proc/{child}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
-            return
-        time.sleep(0.02)
-    raise AssertionError("the child still runs")
+def test_no_process_is_left_behind(judge):
+    verdict = ask(judge, source("if (!fork()) for (;;) pause();"))
+    assert (verdict.status, verdict.code) == (Status.REJECTED, "forbidden_syscall")
+    assert "clone" in verdict.evidence or "fork" in verdict.evidence
 
 
 def test_a_worker_sees_no_secret(judge, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    seen = Cpu(PROBLEM, flags=("-O1",))
+    seen = Cpu(PROBLEM, flags=("-O1",), judging=Judging(profile=Profile.STANDARD))
     assert ask(seen, source('if (getenv("OPENAI_API_KEY")) abort();')).status is Status.OK
 
 
@@ -262,7 +250,7 @@ def test_it_builds_ahead_and_knows_how_long_it_takes(judge):
 
 
 def test_a_library_that_never_loads_costs_the_time_of_a_call(judge):
-    at_load = "__attribute__((constructor)) static void at_load(void) { for (;;) pause(); }"
+    at_load = "__attribute__((constructor)) static void at_load(void) { for (;;); }"
     verdict = ask(judge, Candidate(Language.SOURCE, f"{HEAD}}}\n{at_load}\n"))
     assert (verdict.status, verdict.code) == (Status.TIMEOUT, "timeout")
     assert "loading took longer than 1 s" in verdict.evidence
@@ -272,7 +260,7 @@ def test_verdicts_come_in_the_order_of_requests(judge):
     against = (Reference(Role.BASELINE, BASE),)
     bodies = ["", "abort();", "C[0] += 1;"]
     requests = [Request(source(body), Stage.SCREEN, against) for body in bodies]
-    assert [v.status for v in judge.evaluate(requests)] == ["ok", "crashed", "wrong"]
+    assert [v.status for v in judge.evaluate(requests)] == ["ok", "rejected", "wrong"]
 
 
 def test_without_a_compiler_it_says_so(monkeypatch):
@@ -281,41 +269,71 @@ def test_without_a_compiler_it_says_so(monkeypatch):
     assert "clang" in found.missing[0]
 
 
-def small(values=None):
+def small(values=None, slots=2):
     problem = row_sum(rows=3, cols=5)
     rng = np.random.default_rng(0)
     arrays = values or problem.inputs(problem.workloads[0], rng)
-    return problem, arrays, Arena(problem, problem.workloads[0], (arrays,))
+    arena = Arena(problem, problem.workloads[0], slots, rng)
+    for slot in range(slots):
+        arena.write(slot, arrays)
+    return problem, arrays, arena
 
 
 def test_arrays_end_where_their_pages_end():
     _problem, _, arena = small()
-    for slot in arena.slots:
-        assert slot.offset % PAGE == 0
-        assert slot.lead % 64 == 0
-        assert 0 <= slot.map_bytes - slot.lead - slot.data_bytes < 64
+    for field in arena.fields:
+        assert field.offset % PAGE == 0
+        assert field.lead % 64 == 0
+        assert 0 <= field.map_bytes - field.lead - field.data_bytes < 64
+
+
+def test_no_two_arrays_of_an_arena_touch():
+    _problem, _, arena = small(slots=5)
+    spans = sorted(
+        (at, at + field.map_bytes)
+        for row in arena.addresses
+        for field, at in zip(arena.fields, row, strict=True)
+    )
+    ends = [arena.base, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), arena.base + arena.reserve_bytes]
+    assert all(end + PAGE <= start for end, start in zip(ends, starts, strict=True))
+
+
+def test_addresses_differ_from_arena_to_arena():
+    problem, _, _ = small()
+    rng = np.random.default_rng(1)
+    bases = {Arena(problem, problem.workloads[0], 1, rng).base for _ in range(20)}
+    assert len(bases) == 20
 
 
 def test_poison_is_seen_where_nothing_was_written():
     problem, _, arena = small()
     arena.poison(7)
     (name,) = (t.name for t in problem.tensors if t.role == "output")
-    assert arena.poisoned(name).all()
-    assert np.isnan(arena.views[name]).all()
-    arena.views[name][1] = 4.0
-    assert arena.poisoned(name).tolist() == [True, False, True]
-    assert arena.damaged() is None
+    assert arena.poisoned(1, name).all()
+    assert np.isnan(arena.written[1][name]).all()
+    arena.written[1][name][1] = 4.0
+    assert arena.poisoned(1, name).tolist() == [True, False, True]
+    assert arena.damaged(range(1, 2)) is None
+    assert arena.damaged(range(1)) == "outputs of another call"
 
 
 @pytest.mark.parametrize("place", [-1, -64, 12, 13, 60])
 def test_a_write_beside_an_output_is_damage(place):
     _problem, _, arena = small()
     arena.poison(7)
-    slot = next(s for s in arena.slots if not s.is_input)
-    raw = arena._bytes
-    at = slot.offset + slot.lead + place
-    raw[at] ^= 1
-    assert slot.name in arena.damaged()
+    field = next(f for f in arena.fields if not f.is_input)
+    arena._bytes[field.offset + field.lead + place] ^= 1
+    assert field.name in arena.damaged(range(1))
+
+
+def test_an_address_has_an_owner():
+    _problem, _, arena = small()
+    field, at = arena.fields[0], arena.addresses[1][0]
+    assert arena.owner(at + 8) == (field, True)
+    assert arena.owner(at - 1) == (field, False)
+    assert arena.owner(at + field.map_bytes) == (field, False)
+    assert arena.owner(8) is None
 
 
 def test_inputs_are_sealed_against_writers():
@@ -328,23 +346,30 @@ def test_inputs_are_sealed_against_writers():
 
 
 def test_an_input_that_does_not_fit_is_refused():
-    _problem, arrays, _ = small()
+    problem, arrays, arena = small()
     name = next(iter(arrays))
+    see_that_they_fit(problem, arena.fields, arrays)
     with pytest.raises(ProblemError, match="expected float32"):
-        small({**arrays, name: arrays[name].astype(np.float64)})
+        see_that_they_fit(problem, arena.fields, {**arrays, name: arrays[name].astype(float)})
 
 
 def test_the_answers_accept_themselves_and_nothing_far_off():
     problem, arrays, arena = small()
-    answers = Answers(problem, arrays, {s.name: s.shape for s in arena.slots if not s.is_input})
+    answers = Answers(problem, arrays, {f.name: f.shape for f in arena.fields if not f.is_input})
     (name,) = (t.name for t in problem.tensors if t.role == "output")
+
+    def check():
+        return answers.check(arena.written[0], lambda name: arena.poisoned(0, name))
+
     arena.poison(1)
-    arena.views[name][...] = problem.reference(arrays)[name]
-    fault, error = answers.check(arena)
+    assert check()[0].code == "unwritten"
+    arena.written[0][name][...] = problem.reference(arrays)[name]
+    fault, error = check()
     assert fault is None
     assert error <= problem.error_model.bound
-    arena.views[name][2] *= 1.001
-    fault, _ = answers.check(arena)
+    arena.written[0][name][2] *= 1.001
+    assert answers.compare(arena.written[0]) > problem.error_model.bound
+    fault, _ = check()
     assert fault.code == "wrong_value"
     assert f"{name}[2]" in fault.evidence
     assert os.path.sep not in fault.evidence
@@ -355,23 +380,12 @@ def test_states_are_recorded(judge):
     assert verdict.measurements[0].cache_state is CacheState.WARM
 
 
-def test_every_process_pair_of_a_confirmation_has_memory_of_its_own(judge):
-    ask(judge, source(""))
-    bench = judge._bench(PROBLEM.workloads[0], 0)
-    first = bench.arena
-    ask(judge, source(""))
-    assert bench.arena is first
-    ask(judge, source(""), stage=Stage.CONFIRM, process_pairs=2, pairs=1)
-    assert bench.arena is not first
-    assert first.inputs_fd == -1
-
-
 def test_an_answer_remembered_by_address_is_wrong():
     problem = row_sum(rows=64, cols=8)
     base = unscheduled_program(problem)
     text = """
     #include <string.h>
-    static const float *known[16]; static float kept[16][64]; static int count;
+    static const float *known[512]; static float kept[512][64]; static int count;
     void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t cols) {
         for (int i = 0; i < count; i++)
             if (known[i] == x) { memcpy(y, kept[i], sizeof kept[i]); return; }
@@ -439,6 +453,7 @@ def test_what_is_no_number_in_the_reference_must_be_none_in_the_answer():
     values = np.array([-1, 0, 1, 2, 3, 4, 5, np.inf], np.float32)
     for bound in (1e-6, 0.0):
         problem = own(logs, inputs=lambda w, rng: {"x": values}, bound=bound)
+        problem = replace(problem, non_finite=True)
         if bound == 0.0:
             problem = replace(problem, reference=roots)
         judge = Cpu(problem, flags=("-O1",))
@@ -448,7 +463,7 @@ def test_what_is_no_number_in_the_reference_must_be_none_in_the_answer():
         off = kernel(f"for (int i = 0; i < n; i++) y[i] = i ? {function}(x[i]) : 0;")
         verdict = ask(judge, off, right)
         assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
-        assert "y[0] is 0.0, expected nan" in verdict.evidence
+        assert "at y[0]" in verdict.evidence
 
 
 def test_a_truth_value_is_0_or_1():
@@ -502,26 +517,18 @@ def test_a_problem_whose_parts_do_not_fit_is_named(problem, said):
 
 
 def test_memory_is_bounded(judge):
-    body = "volatile char *at = malloc(8UL << 30); if (!at) abort(); at[1] = 1;"
+    body = "volatile char *at = malloc(8UL << 30); if (!at) __builtin_trap(); at[1] = 1;"
     verdict = ask(judge, source(body))
-    assert (verdict.status, verdict.code) == (Status.CRASHED, "abort")
+    assert (verdict.status, verdict.code) == (Status.CRASHED, "illegal_instruction")
 
 
-def test_files_are_bounded(judge, tmp_path):
+def test_no_file_is_written(judge, tmp_path):
     path = tmp_path / "flood"
-    body = f"""
-    int fd = creat("{path}", 0600); static char block[1 << 20];
-    for (;;) if (write(fd, block, sizeof block) < 0) abort();"""
+    body = f'creat("{path}", 0600);'
     text = HEAD.replace("#include <unistd.h>", "#include <unistd.h>\n#include <fcntl.h>")
     verdict = ask(judge, Candidate(Language.SOURCE, f"{text}{body}\n}}\n"))
-    assert (verdict.status, verdict.code) == (Status.CRASHED, "file_too_large")
-    assert path.stat().st_size <= 64 << 20
-
-
-def test_a_child_that_holds_the_pipe_does_not_hide_the_end(judge):
-    verdict = ask(judge, source("if (!fork()) for (;;) pause(); _exit(7);"))
-    assert (verdict.status, verdict.code) == (Status.CRASHED, "exit")
-    assert "exit code 7" in verdict.evidence
+    assert (verdict.status, verdict.code) == (Status.REJECTED, "forbidden_syscall")
+    assert not path.exists()
 
 
 def test_a_pruned_cache_is_filled_again(tmp_path, monkeypatch):
@@ -562,7 +569,7 @@ def with_a_nan(arrays=None, magnitude=None, bound=1e-6, dtype="float64"):
         return {"y": arrays["x"].astype(dtype) * 3}
 
     problem = own(times_3, inputs=lambda w, rng: {"x": values}, bound=bound)
-    return replace(problem, magnitude=magnitude)
+    return replace(problem, magnitude=magnitude, non_finite=True)
 
 
 @pytest.mark.parametrize("bound", [1e-6, 0.0])

@@ -3,6 +3,10 @@
 Flags are written in gcc's words. Every toolchain gets them translated; what it cannot translate it
 refuses, so that no flag is dropped in silence. Graphite's flags are refused everywhere: gcc 12
 compiles correct loop nests to wrong code with them.
+
+The drivers of gcc and clang link a constructor into what is linked with fast mathematics, which
+makes the whole process that loads it flush denormal numbers to zero. So such flags are for the
+compiler alone, and linking is a step of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -27,7 +32,28 @@ ZIG_SCRATCH = "kernelwright-zig-"
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
 ALWAYS = ("-std=gnu11", "-fwrapv")
 SHARED = ("-shared", "-fPIC", "-fno-semantic-interposition")
-_REFUSED = ("-fgraphite", "-floop-nest-optimize", "-floop-parallelize-all")
+# Flags that are refused, by how they begin, and why.
+_REFUSED = {
+    **dict.fromkeys(
+        ("-fgraphite", "-floop-nest-optimize", "-floop-parallelize-all"),
+        "no Graphite flag; it miscompiles correct loops",
+    ),
+    **dict.fromkeys(
+        ("-mpc32", "-mpc64", "-mpc80"),
+        "no flag that sets the floating-point mode of the whole process",
+    ),
+}
+# What makes a driver link the constructor of fast mathematics, and what the linker gets instead.
+# gcc takes long spellings too.
+_FAST_MATH = {
+    "-Ofast": "-O3",
+    "--optimize=fast": "-O3",
+    **dict.fromkeys(("-ffast-math", "--fast-math")),
+    **dict.fromkeys(("-funsafe-math-optimizations", "--unsafe-math-optimizations")),
+}
+# How flags begin that only a linker reads; of the second kind each has a word after it.
+_LINKING = ("-l", "-L", "-Wl,", "-fuse-ld", "-static", "-shared", "-nostdlib", "-nodef", "-nostart")
+_LINKING_PAIRS = ("-Xlinker", "-z", "-u", "-T")
 # gcc's words that clang spells otherwise.
 _CLANG = {"-fno-tree-vectorize": "-fno-vectorize", "-ftree-vectorize": "-fvectorize"}
 # clang only warns of what it ignores.
@@ -76,8 +102,9 @@ class Toolchain:
                 compiler would not honour.
         """
         for flag in flags:
-            if flag.startswith(_REFUSED):
-                raise BuildError(f"{flag}: expected no Graphite flag; it miscompiles correct loops")
+            for start, expected in _REFUSED.items():
+                if flag.startswith(start):
+                    raise BuildError(f"{flag}: expected {expected}")
         if self.name == "gcc":
             return tuple(flags)
         words = tuple(_CLANG.get(flag, flag) for flag in flags)
@@ -89,8 +116,27 @@ class Toolchain:
         Raises:
             BuildError: for a flag that `translate` refuses.
         """
-        kind = () if executable else SHARED
-        return (*ALWAYS, *_OWN.get(self.name, ()), *kind, *self.translate(flags))
+        return tuple(word for step in self._steps(flags, executable=executable) for word in step)
+
+    def _steps(self, flags: Sequence[str], *, executable: bool) -> list[tuple[str, ...]]:
+        """The words of each run of this compiler: one, or compiling and linking by themselves.
+
+        Raises:
+            BuildError: for a flag that `translate` refuses.
+        """
+        own, kind = _OWN.get(self.name, ()), () if executable else SHARED
+        given = self.translate(flags)
+        if self.name == "zig" or not any(flag in _FAST_MATH for flag in given):
+            return [(*ALWAYS, *own, *kind, *given)]
+        linking = set(_linking(given))
+        compiled = [flag for place, flag in enumerate(given) if place not in linking]
+        linked = [_FAST_MATH.get(flag, flag) for flag in given]
+        # clang would warn of what has been used by then.
+        quiet = ("-Wno-unused-command-line-argument",) if self.name == "clang" else ()
+        return [
+            (*ALWAYS, *own, *(word for word in kind if word != "-shared"), *compiled, "-c"),
+            (*kind, *filter(None, linked), *quiet),
+        ]
 
     def compile(
         self,
@@ -112,19 +158,30 @@ class Toolchain:
             BuildError: with the log, if the compiler refuses or takes longer than ``limit_s``.
         """
         path = Path(target).absolute()
-        words = self.words(flags, executable=executable)
-        command = [*self.command, *words, "-x", "c", "-", "-o", str(path), "-lm"]
-        if rule is not None:
-            command += ["-MD", "-MF", str(Path(rule).absolute())]
+        first, *then = self._steps(flags, executable=executable)
+        between = path.with_name(f"{path.name}.o")
+        last = ("-o", str(path), "-lm")
+        read = () if rule is None else ("-MD", "-MF", str(Path(rule).absolute()))
+        into = ("-o", str(between)) if then else last
+        commands = [[*self.command, *first, "-x", "c", "-", *read, *into]]
+        commands += [[*self.command, *words, str(between), *last] for words in then]
+        deadline, logs = time.monotonic() + limit_s, list[str]()
         try:
-            status, log = self._run(command, source, path.parent, limit_s)
+            for command in commands:
+                left_s = max(0.0, deadline - time.monotonic())
+                status, log = self._run(command, source, path.parent, left_s)
+                logs += [log] if log else []
+                if status:
+                    said = "\n".join(logs)
+                    raise BuildError(f"{self.name} {_refusal(status, flags, log)}", said)
         except TimeLimitError:
             raise BuildError(f"{self.name} took longer than {limit_s:g} s") from None
         except OSError as error:
             raise BuildError(f"{self.name} cannot be run: {error}") from None
-        if status:
-            raise BuildError(f"{self.name} {_refusal(status, flags, log)}", log)
-        return log
+        finally:
+            if then:
+                between.unlink(missing_ok=True)
+        return "\n".join(logs)
 
     def _run(
         self, command: Sequence[str], source: str, folder: Path, limit_s: float
@@ -160,6 +217,21 @@ def _zig_words(flags: Sequence[str]) -> tuple[str, ...]:
         else:
             out += _ZIG_LEVELS.get(flag, (flag,))
     return (f"-mcpu={machine}", *out)
+
+
+def _linking(flags: Sequence[str]) -> Iterator[int]:
+    """The places of the flags that only a linker reads; files are its too."""
+    places = iter(enumerate(flags))
+    for place, flag in places:
+        if flag in _LINKING_PAIRS:
+            yield place
+            yield next(places, (place, ""))[0]
+        elif flag == "-s" or flag.startswith(_LINKING) or _is_file(flag):
+            yield place
+
+
+def _is_file(flag: str) -> bool:
+    return not flag.startswith("-") and flag.endswith((".a", ".o", ".so"))
 
 
 def _refusal(status: int, flags: Sequence[str], log: str) -> str:

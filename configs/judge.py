@@ -1,0 +1,146 @@
+"""The judge's section of a campaign: its defaults, what a target has no use for, and what a judge
+of binaries is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernelwright.configs.errors import nearest
+from kernelwright.configs.load import Campaign
+from kernelwright.configs.resolve import parameters
+from kernelwright.configs.schema import JudgeSection
+from kernelwright.env.types import Problem
+from kernelwright.evaluators.cpu.policy import (
+    DEFAULT_JUDGING,
+    Checking,
+    Judging,
+    Policy,
+    Profile,
+    StaticState,
+)
+from kernelwright.evaluators.target import Target
+
+# The profile of targets that run no candidate's code.
+_MODELLED = "basic"
+_DEFAULTS: dict[str, Any] = {
+    "profile": _MODELLED,
+    "state": "cold",
+    "screen.pairs": 5,
+    "confirm.process_pairs": 10,
+    "confirm.pairs": 8,
+}
+# What a target that takes `judging` is told in it.
+_JUDGING_DEFAULTS: dict[str, Any] = {
+    "profile": DEFAULT_JUDGING.profile.value,
+    "check": DEFAULT_JUDGING.check.value,
+    "policy.symbols": [],
+    "policy.libraries": [],
+    "policy.static_state": DEFAULT_JUDGING.policy.static_state.value,
+}
+
+
+def takes_judging(campaign: Campaign) -> bool:
+    """Whether a campaign's target wants to be told its profile, way of checking and policy."""
+    return "judging" in parameters(campaign.target.factory)
+
+
+def judging_of(section: JudgeSection) -> Judging:
+    """What a judge of binaries is told. A profile of another kind of target is left to
+    `judge_section`, which knows the target and refuses it.
+    """
+    policy = section.policy
+    known = section.profile in tuple(Profile)
+    return Judging(
+        profile=Profile(section.profile) if known else DEFAULT_JUDGING.profile,
+        check=Checking(section.check or DEFAULT_JUDGING.check),
+        policy=Policy(
+            symbols=tuple(policy.symbols or ()),
+            libraries=tuple(policy.libraries or ()),
+            static_state=StaticState(policy.static_state or DEFAULT_JUDGING.policy.static_state),
+        ),
+    )
+
+
+def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[str, Any]:
+    """The judge's section with its defaults.
+
+    Raises:
+        ConfigError: for what this target has no use for, or what does not suit problem and space.
+    """
+    section, legal, name = campaign.file.judge, target.judge_keys, campaign.target.name
+    document = campaign.document
+    told = takes_judging(campaign)
+    defaults = _DEFAULTS | _JUDGING_DEFAULTS if told else _DEFAULTS
+    untold = [key for key in legal if key not in defaults]
+    if untold:
+        found = f"{name}, which names the judge key {untold[0]} and is never told it"
+        raise document.error(("target", "name"), "a target that takes 'judging'", found)
+    out: dict[str, Any] = {"confirm": {"finalists": section.confirm.finalists}}
+    for key, value in _given(section).items():
+        path = ("judge", *key.split("."))
+        if key not in legal:
+            if value is not None:
+                expected = f"no {path[-1]!r} on target {name}, which has no use for it"
+                raise document.error(path, expected, repr(value))
+            continue
+        chosen, allowed = defaults[key] if value is None else value, legal[key]
+        if allowed is not None and chosen not in allowed:
+            expected = f"{_either(allowed)} on target {name}"
+            found, near = repr(chosen), nearest(str(chosen), allowed)
+            if key == "profile":
+                found, near = _profile(str(chosen), allowed)
+            raise document.error(path, expected, found, near)
+        inner, _, last = key.rpartition(".")
+        (out.setdefault(inner, {}) if inner else out)[last] = chosen
+    _suits(campaign, problem, out)
+    return out
+
+
+def _given(section: JudgeSection) -> dict[str, Any]:
+    """What the file says of each key that targets differ in, None where it says nothing."""
+    return {
+        "profile": section.profile,
+        "check": section.check,
+        "policy.symbols": section.policy.symbols,
+        "policy.libraries": section.policy.libraries,
+        "policy.static_state": section.policy.static_state,
+        "state": section.state,
+        "screen.pairs": section.screen.pairs,
+        "confirm.process_pairs": section.confirm.process_pairs,
+        "confirm.pairs": section.confirm.pairs,
+    }
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _profile(chosen: str, allowed: Sequence[str]) -> tuple[str, str]:
+    """What a profile of the other kind of target is, and the one that comes nearest to it."""
+    if chosen == _MODELLED:
+        near = Profile.STANDARD.value
+        return f"{chosen!r}, the profile of targets that run no candidate", near
+    return f"{chosen!r}, a profile of targets that run candidates", str(allowed[0])
+
+
+def _suits(campaign: Campaign, problem: Problem, judge: Mapping[str, Any]) -> None:
+    """Refuse what a target has a use for and this problem or space has none."""
+    document, kind = campaign.document, campaign.file.space.kind
+    if judge.get("profile") == Profile.TRUSTED_CODEGEN:
+        if not (kind == "schedule" or (kind == "knobs" and problem.sketch is not None)):
+            expected = (
+                f"strict or standard in a space of kind {kind}, whose C is not generated here"
+            )
+            near = Profile.STANDARD.value
+            raise document.error(("judge", "profile"), expected, repr(judge["profile"]), near)
+        for key, value in judge["policy"].items():
+            if value != _JUDGING_DEFAULTS[f"policy.{key}"]:
+                expected = f"no {key!r} in profile trusted-codegen, which refuses no binary"
+                raise document.error(("judge", "policy", key), expected, repr(value))
+    projected = judge.get("check") == Checking.PROJECTION
+    if projected and getattr(problem, "projection", None) is None:
+        expected = f"full for the problem {problem.name}, which has no projection"
+        near = Checking.FULL.value
+        raise document.error(("judge", "check"), expected, repr(judge["check"]), near)

@@ -1,0 +1,122 @@
+"""What the harness itself takes: the time from bell to done around a kernel that does nothing, and
+the CPU time that a worker needs to wake up and go to sleep.
+
+A short kernel's time has the floor in it. Nothing is subtracted: it is reported, and kernels of few
+floors are timed in batches.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
+from kernelwright.env.compiler.runtime.toolchain import find_toolchain
+from kernelwright.env.types import Arrays, ErrorModel, Problem, TensorSpec, Workload
+from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
+from kernelwright.evaluators.cpu.native import program
+from kernelwright.evaluators.cpu.placement import Placement, at_work, placement
+from kernelwright.evaluators.cpu.worker import Program, Worker
+
+CALLS, SKIPPED = 200, 20
+# An honest worker's CPU time varies with what the machine does in between, such as interrupts.
+LATE_MARGIN_NS = 20_000.0
+_EMPTY = "void kw_call(void *const *p, const long *e) { (void)p; (void)e; }\n"
+_WORKLOAD = Workload((("n", 16),))
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The harness's own times in ns: of a call of nothing (median and 99th percentile), the gap
+    between wake-up and bell (median), CPU time beyond the call (median and 90th percentile), and of
+    starting a worker.
+    """
+
+    call_ns: float
+    call_p99_ns: float
+    gap_ns: float
+    late_ns: float
+    late_p90_ns: float
+    start_ns: float
+    blocking: bool
+
+    @property
+    def late_bound_ns(self) -> float:
+        """The median CPU time beyond calls above which a worker works when it should rest."""
+        return self.late_p90_ns + LATE_MARGIN_NS
+
+
+def measured_floor(where: Placement, threads: int) -> Floor:
+    """Measure it, with a kernel that returns at once.
+
+    Raises:
+        BuildError: if there is no compiler.
+        WorkerError: if the worker does not work.
+    """
+    build = BuildCache(cache_folder()).build(_EMPTY, find_toolchain(), ("-O2",))
+    library = anonymous_file("kernel", build.library.read_bytes())
+    runs = Program(str(program("worker.c")), (), library)
+    rng = np.random.default_rng()
+    none = (np.empty(0, np.uint64), np.empty(0, np.int64))
+    with Arena(_problem(), _WORKLOAD, 1, rng) as arena:
+        began = time.perf_counter_ns()
+        with Worker(
+            runs, arena, {}, threads=threads, where=where, number=0, limit_s=10.0, insist=False
+        ) as worker:
+            start_ns = time.perf_counter_ns() - began
+            calls = [worker.call(0, 1, 10.0, none) for _ in range(SKIPPED + CALLS)][SKIPPED:]
+    times = sorted(call.time_ns for call in calls)
+    late = sorted(call.late_ns for call in calls)
+    return Floor(
+        statistics.median(times),
+        times[99 * CALLS // 100],
+        statistics.median(call.gap_ns for call in calls),
+        statistics.median(late),
+        late[9 * CALLS // 10],
+        float(start_ns),
+        where.blocking,
+    )
+
+
+def _problem() -> Problem:
+    """One output that nobody writes."""
+
+    def nothing(arrays: Arrays) -> Arrays:
+        return arrays
+
+    return Problem(
+        name="floor",
+        version=1,
+        tensors=(TensorSpec("y", ("n",), "float32", "output"),),
+        workloads=(_WORKLOAD,),
+        error_model=ErrorModel(0.0, "nothing is computed"),
+        reference=nothing,
+        inputs=lambda workload, rng: {},
+        flops=lambda workload: 0,
+        moved_bytes=lambda workload: 0,
+        spaces=("source",),
+    )
+
+
+def report() -> list[tuple[str, str, str]]:
+    """Rows (name, value, note) for a page about this machine.
+
+    Raises:
+        BuildError: if there is no compiler.
+        WorkerError: if workers do not work here.
+    """
+    where = placement(1)
+    with at_work(where):
+        floor = measured_floor(where, 1)
+    clock = "judge sleeps during calls" if where.blocking else "judge spins on its own core"
+    return [
+        ("harness floor", f"{floor.call_ns / 1e3:.2f} us", f"bell to done, median; {clock}"),
+        ("harness floor p99", f"{floor.call_p99_ns / 1e3:.2f} us", ""),
+        ("wake to bell", f"{floor.gap_ns / 1e3:.1f} us", "median; inputs may be looked at"),
+        ("CPU time beyond calls", f"{floor.late_ns / 1e3:.1f} us", "median, of an idle kernel"),
+        ("worker start", f"{floor.start_ns / 1e6:.1f} ms", "process, isolation, loading"),
+        ("cores", f"judge {where.judge}, workers {where.workers[0]}", ""),
+    ]

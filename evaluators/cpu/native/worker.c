@@ -1,0 +1,105 @@
+/* Runs one kernel in a process of its own, which has given up whatever a kernel does not need.
+ *
+ * Called with the size of the control file, and with descriptors 3 to 6: control, inputs, outputs, the
+ * candidate's library. It isolates itself, says so, waits for the judge's word, loads the library, and
+ * then serves calls (serve.h). It decides nothing: not whether an answer is right, not how long it took.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "serve.h"
+#include "isolate.h"
+
+typedef void (*entry_t)(void *const *, const int64_t *);
+typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned);
+
+static entry_t entry;
+static void **pointers;
+static int (*thread_number)(void);
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    kw_control->signal = number;
+    kw_control->address = (uint64_t)info->si_addr;
+    kw_control->system_call = number == SIGSYS ? info->si_syscall : -1;
+    kw_tell(KW_SIGNALLED);
+    _exit(128 + number);
+}
+
+static void watch_signals(void)
+{
+    static char stack[1 << 16];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternate, 0);
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, 0);
+}
+
+static void pin(int64_t number)
+{
+    if (!kw_setup->cores)
+        return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((int)kw_cores[number % kw_setup->cores], &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static void pin_team(void *nothing)
+{
+    (void)nothing;
+    pin(thread_number());
+}
+
+/* An OpenMP team is there, pinned and counted, before any input exists. */
+static void start_team(void *library)
+{
+    parallel_t parallel = (parallel_t)dlsym(library, "GOMP_parallel");
+    thread_number = (int (*)(void))dlsym(library, "omp_get_thread_num");
+    if (kw_setup->threads > 1 && parallel && thread_number)
+        parallel(pin_team, 0, (unsigned)kw_setup->threads, 0);
+}
+
+static void run(uint32_t slot) { entry(pointers + (size_t)slot * (size_t)kw_setup->arrays, kw_extents); }
+
+int main(int count, char **words)
+{
+    if (count != 2)
+        return 2;
+    kw_map_control((size_t)atoll(words[1]));
+    kw_map_arrays();
+    size_t places = (size_t)kw_setup->arrays * (size_t)kw_setup->slots;
+    pointers = calloc(places, sizeof *pointers);
+    if (!pointers)
+        kw_refuse(KW_NOT_MAPPED, "no memory");
+    for (size_t i = 0; i < places; i++)
+        pointers[i] = (char *)kw_places[i].address + kw_places[i].lead;
+    close(KW_INPUTS_FD);
+    close(KW_OUTPUTS_FD);
+    close(KW_CONTROL_FD);
+    pin(0);
+    watch_signals();
+    kw_isolate();
+    kw_tell(KW_ISOLATED);
+    kw_await_word();
+    void *library = dlopen("/proc/self/fd/6", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        kw_refuse(KW_LIBRARY_MISSING, dlerror());
+    entry = (entry_t)dlsym(library, "kw_call");
+    if (!entry)
+        kw_refuse(KW_ENTRY_MISSING, dlerror());
+    start_team(library);
+    syscall(SYS_close_range, 0u, ~0u, 0u);
+    kw_filter(0);
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ volatile("fninit");
+    _mm_setcsr(0x1f80);
+#endif
+    kw_tell(KW_LOADED);
+    kw_serve(run, 1);
+}

@@ -1,0 +1,381 @@
+"""A process pair: two fresh workers on one arena, and the calls that they get.
+
+One phase: every call of the candidate is on values that it has never seen, among decoys where it is
+short, and is checked. Some calls are timed, in pairs with the reference on the same values at the
+same addresses; some are not, on stressed inputs, and only the judge knows which. The first call of
+each worker pays for page faults and lazy binding, and is not timed either.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.options import ProblemError
+from kernelwright.env.types import Arm, CacheState, ProcessPair, Status, Verdict
+from kernelwright.evaluators.cpu.draws import PLAIN, WHOLE, Drawn, Draws
+from kernelwright.evaluators.cpu.floor import LATE_MARGIN_NS, Floor
+from kernelwright.evaluators.cpu.isolation import numbers
+from kernelwright.evaluators.cpu.memory import Arena
+from kernelwright.evaluators.cpu.native import judge
+from kernelwright.evaluators.cpu.placement import Placement
+from kernelwright.evaluators.cpu.secret import Secret
+from kernelwright.evaluators.cpu.worker import Called, Worker, WorkerError
+
+# A candidate this much slower than its reference is stopped; and one this much slower is screened
+# with a single pair.
+HOPELESS, SLOW = 100.0, 3.0
+# Kernels below so many ns have the values of their call among this many others.
+SHORT_NS, DECOYS = 1e6, 3
+# Kernels of fewer floors than this are timed in batches, of at most so many.
+FLOORS, MOST_BATCHED = 20.0, 32
+# No more memory than this for decoys and batches.
+ROOM_BYTES = 256 << 20
+# Output elements that are read the moment a call is over.
+CANARIES = 48
+# Pairs of calls that decide whether a candidate works when it should rest.
+SECOND_LOOK = 12
+# How many stressed calls a process gets beside those that its stage asks for.
+_EXTRA = 2
+
+
+class ArmFailedError(Exception):
+    """A worker of one arm failed."""
+
+    def __init__(self, arm: Arm, verdict: Verdict) -> None:
+        super().__init__(arm, verdict.code)
+        self.arm, self.verdict = arm, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the slots of an arena are used: ``groups`` of ``batch`` slots, one of them live."""
+
+    batch: int = 1
+    groups: int = 1
+
+
+def shape_for(least_ns: float, floor: Floor, slot_bytes: int) -> Shape:
+    """The slots for kernels that may take as little as ``least_ns``."""
+    room = max(1, ROOM_BYTES // max(1, slot_bytes))
+    batch = 1
+    if least_ns < FLOORS * floor.call_ns:
+        batch = math.ceil(FLOORS * floor.call_ns / max(least_ns, 1.0))
+    groups = 1 + DECOYS if least_ns < SHORT_NS else 1
+    batch = max(1, min(batch, MOST_BATCHED, room // groups))
+    return Shape(batch, max(1, min(groups, room // batch)))
+
+
+@dataclass
+class Sitting:
+    """What all process pairs of a judge's sitting have in common: the secret, the cores, what the
+    harness itself takes, and the longest that a call may take, in s.
+    """
+
+    secret: Secret
+    where: Placement
+    floor: Floor
+    limit_s: float
+    pairs: int = 0
+
+    def next_pair(self) -> int:
+        """A number for the next process pair, which has random streams of its own."""
+        self.pairs += 1
+        return self.pairs
+
+
+Start = Callable[[Arena, Arm], Worker]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a process pair is for: how many timed pairs, in which cache state, which kinds of
+    stressed calls; and whether one timed pair is enough to see that a candidate is slow.
+    """
+
+    pairs: int
+    state: CacheState
+    stresses: tuple[str, ...]
+    may_stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a call is given: the first slot, and the draws of its slots."""
+
+    slot: int
+    drawn: tuple[Drawn, ...]
+
+
+class Pair:
+    """Two workers, or one that is only checked, on an arena of their own.
+
+    Args:
+        sitting: what it has in common with others.
+        draws: values of a workload of fixed extents.
+        shape: how many slots there are and what for.
+        start: starts an arm's worker on an arena.
+
+    Raises:
+        ProblemError: if there is no memory for the arrays.
+    """
+
+    def __init__(self, sitting: Sitting, draws: Draws, shape: Shape, start: Start) -> None:
+        self._sitting, self._draws, self._shape, self._start = sitting, draws, shape, start
+        self._number = sitting.next_pair()
+        self._rng = sitting.secret.stream("order", self._number)
+        self._calls = 0
+        self._late: dict[Arm, list[float]] = {arm: [] for arm in Arm}
+        self.worst_error = 0.0
+        self.fastest_ns = math.inf
+        self.call_s: dict[Arm, float] = {}
+        self.facts: dict[str, float] = {}
+        try:
+            slots = shape.batch * shape.groups
+            self._arena = Arena(draws.problem, draws.workload, slots, self._rng)
+        except (MemoryError, OSError, ValueError) as error:
+            what = f"{draws.problem.name} {draws.workload.label}: no memory for its arrays: {error}"
+            raise ProblemError(what) from None
+
+    def measure(self, asked: Asked, order: tuple[Arm, Arm]) -> ProcessPair:
+        """Timed pairs of both arms, with more calls of the candidate in between.
+
+        Raises:
+            ArmFailedError: if an arm fails.
+            ProblemError: if the problem cannot be drawn.
+        """
+        limit_s, state = self._sitting.limit_s, asked.state
+        samples: list[tuple[float, float]] = []
+        workers: dict[Arm, Worker] = {}
+        pending = self._order_of_calls(asked)
+        try:
+            for arm in order:
+                workers[arm] = self._started(arm)
+            first = self._load(self._first_kind())
+            # The reference's first call says how long is too long.
+            for arm in (Arm.REFERENCE, Arm.CANDIDATE):
+                called = self._checked(first, workers[arm], arm, state, limit_s)
+                if arm is Arm.REFERENCE:
+                    limit_s = min(limit_s, max(1.0, HOPELESS * called.time_ns / 1e9))
+            turn = int(self._rng.integers(2))
+            while pending:
+                kind = pending.popleft()
+                load = self._load(kind)
+                if kind != PLAIN:
+                    self._checked(load, workers[Arm.CANDIDATE], Arm.CANDIDATE, state, limit_s)
+                    continue
+                times: dict[Arm, float] = {}
+                turn += 1
+                for arm in order if turn % 2 else order[::-1]:
+                    began = time.perf_counter()
+                    run = self._checked if arm is Arm.CANDIDATE else self._run
+                    times[arm] = run(load, workers[arm], arm, state, limit_s).time_ns
+                    self.call_s[arm] = time.perf_counter() - began
+                samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
+                if asked.may_stop and times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]:
+                    pending = deque(rest for rest in pending if rest != PLAIN)
+            self._see_that_nothing_is_late(workers, state, limit_s)
+            self._note(workers[Arm.CANDIDATE])
+        finally:
+            self._close(workers)
+        self.fastest_ns = min(min(pair) for pair in samples)
+        return ProcessPair(order[0], order, tuple(samples))
+
+    def check(self, asked: Asked) -> None:
+        """Calls of the candidate alone, none of them timed.
+
+        Raises:
+            ArmFailedError: if it fails.
+            ProblemError: if the problem cannot be drawn.
+        """
+        workers: dict[Arm, Worker] = {}
+        limit_s = self._sitting.limit_s
+        try:
+            workers[Arm.CANDIDATE] = worker = self._started(Arm.CANDIDATE)
+            for kind in (self._first_kind(), *self._order_of_calls(asked)):
+                self._checked(self._load(kind), worker, Arm.CANDIDATE, asked.state, limit_s)
+        finally:
+            self._close(workers)
+
+    def probe(self, state: CacheState) -> float:
+        """The time of the reference's second call, in ns.
+
+        Raises:
+            ArmFailedError: if it fails.
+            ProblemError: if the problem cannot be drawn.
+        """
+        workers: dict[Arm, Worker] = {}
+        limit_s = self._sitting.limit_s
+        try:
+            workers[Arm.REFERENCE] = worker = self._started(Arm.REFERENCE)
+            load = self._load(self._first_kind())
+            self._checked(load, worker, Arm.REFERENCE, state, limit_s)
+            return self._run(self._load(PLAIN), worker, Arm.REFERENCE, state, limit_s).time_ns
+        finally:
+            self._close(workers)
+
+    def _note(self, worker: Worker) -> None:
+        """What the verdict says of how it was reached."""
+        self.facts = {
+            "judge.floor_ns": self._sitting.floor.call_ns,
+            "judge.batch": float(self._shape.batch),
+            "judge.decoys": float(self._shape.groups - 1),
+            "judge.late_ns": self._lateness(Arm.CANDIDATE),
+            **dict(numbers(worker.parts)),
+        }
+
+    def _close(self, workers: Mapping[Arm, Worker]) -> None:
+        for worker in workers.values():
+            worker.close()
+        self._arena.close()
+
+    def _started(self, arm: Arm) -> Worker:
+        try:
+            return self._start(self._arena, arm)
+        except WorkerError as error:
+            raise ArmFailedError(arm, _verdict(error)) from None
+
+    def _first_kind(self) -> str:
+        """Whole numbers where there are any: most of what is wrong is seen at once."""
+        return WHOLE if WHOLE in self._draws.stresses else PLAIN
+
+    def _order_of_calls(self, asked: Asked) -> deque[str]:
+        """Timed and stressed calls; nobody knows their order, nor how many are stressed."""
+        kinds = list(asked.stresses)
+        if self._draws.stresses:
+            extra = int(self._rng.integers(_EXTRA + 1))
+            kinds += self._rng.choice(self._draws.stresses, extra).tolist()
+        calls = [PLAIN] * asked.pairs + kinds
+        self._rng.shuffle(calls)
+        return deque(calls)
+
+    def _load(self, kind: str) -> Load:
+        """Fill the slots for a call, while every worker rests."""
+        self._calls += 1
+        rng = self._sitting.secret.stream("values", self._number, self._calls)
+        batch, groups = self._shape.batch, self._shape.groups
+        live = int(rng.integers(groups))
+        drawn: list[Drawn] = []
+        try:
+            for slot in range(batch * groups):
+                if slot // batch == live:
+                    drawn.append(self._draws.draw(rng, kind))
+                    self._arena.write(slot, drawn[-1].inputs)
+                else:
+                    self._arena.write(slot, self._draws.inputs(rng, kind))
+        except MemoryError as error:
+            workload = self._draws.workload.label
+            what = f"{self._draws.problem.name} {workload}: no memory for its arrays: {error}"
+            raise ProblemError(what) from None
+        return Load(live * batch, tuple(drawn))
+
+    def _run(
+        self, load: Load, worker: Worker, arm: Arm, state: CacheState, limit_s: float
+    ) -> Called:
+        """One call on poisoned outputs in a declared cache state."""
+        arena, batch = self._arena, self._shape.batch
+        arena.poison(int(self._rng.integers(1, 1 << 16)))
+        live = range(load.slot, load.slot + batch)
+        others = [s for s in range(arena.slots) if s not in live]
+        _prepare(arena, [*others, *live], state, self._sitting.where)
+        try:
+            called = worker.call(load.slot, batch, limit_s * batch, self._canaries(live))
+        except WorkerError as error:
+            raise ArmFailedError(arm, _verdict(error)) from None
+        self._late[arm].append(called.late_ns)
+        return called
+
+    def _canaries(self, live: range) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Where output elements lie that must not change any more once the call is over."""
+        places, sizes = [], []
+        outputs = [
+            array for slot in live for array in self._arena.written[slot].values() if array.size
+        ]
+        if not outputs:
+            return np.empty(0, np.uint64), np.empty(0, np.int64)
+        for which in self._rng.integers(len(outputs), size=CANARIES):
+            array = outputs[which]
+            element = int(self._rng.integers(array.size))
+            places.append(array.ctypes.data + element * array.itemsize)
+            sizes.append(array.itemsize)
+        return np.array(places, np.uint64), np.array(sizes, np.int64)
+
+    def _checked(
+        self, load: Load, worker: Worker, arm: Arm, state: CacheState, limit_s: float
+    ) -> Called:
+        """A call whose every output is compared while nothing runs."""
+        called = self._run(load, worker, arm, state, limit_s)
+        arena = self._arena
+        live = range(load.slot, load.slot + self._shape.batch)
+        if called.late_elements:
+            what = f"{called.late_elements} of {CANARIES} elements changed after the call was over"
+            raise ArmFailedError(arm, Verdict(Status.REJECTED, "late_work", evidence=what))
+        damage = arena.damaged(live)
+        if damage is not None:
+            evidence = f"wrote into the {damage}"
+            raise ArmFailedError(arm, Verdict(Status.WRONG, "out_of_bounds", evidence=evidence))
+        for slot, drawn in zip(live, load.drawn, strict=True):
+            fault, error = drawn.answers.check(
+                arena.written[slot], lambda name, slot=slot: arena.poisoned(slot, name)
+            )
+            if fault is not None:
+                verdict = Verdict(
+                    Status.WRONG, fault.code, evidence=fault.evidence, max_error=fault.error
+                )
+                raise ArmFailedError(arm, verdict)
+            if arm is Arm.CANDIDATE:
+                self.worst_error = max(self.worst_error, error)
+        return called
+
+    def _see_that_nothing_is_late(
+        self, workers: Mapping[Arm, Worker], state: CacheState, limit_s: float
+    ) -> None:
+        """A worker that is done with a call has nothing more to do. Medians say whether it had, for
+        a single call may have met an interrupt; and what looks late is looked at again beside the
+        reference, for the machine may be busy with something else.
+        """
+        if self._lateness(Arm.CANDIDATE) <= self._sitting.floor.late_bound_ns:
+            return
+        self._late = {arm: [] for arm in Arm}
+        for _ in range(SECOND_LOOK):
+            load = self._load(PLAIN)
+            for arm in (Arm.REFERENCE, Arm.CANDIDATE):
+                self._checked(load, workers[arm], arm, state, limit_s)
+        found, usual = self._lateness(Arm.CANDIDATE), self._lateness(Arm.REFERENCE)
+        if found <= max(self._sitting.floor.late_bound_ns, usual + LATE_MARGIN_NS):
+            return
+        what = (
+            f"{found / 1e3:.0f} us of CPU time a call beyond the call itself (median of "
+            f"{SECOND_LOOK}), where the reference takes {usual / 1e3:.0f}"
+        )
+        raise ArmFailedError(Arm.CANDIDATE, Verdict(Status.REJECTED, "late_work", evidence=what))
+
+    def _lateness(self, arm: Arm) -> float:
+        return statistics.median(self._late[arm])
+
+
+def _prepare(arena: Arena, slots: list[int], state: CacheState, where: Placement) -> None:
+    """Put the arrays of some slots into a cache state, the last one last."""
+    ffi, native = judge()
+    addresses, sizes = arena.pieces(slots)
+    places = np.array(addresses, np.uint64)
+    bytes_ = np.array(sizes, np.int64)
+    cold = state is CacheState.COLD
+    native.kw_prepare(
+        ffi.cast("char **", places.ctypes.data),
+        ffi.cast("int64_t *", bytes_.ctypes.data),
+        len(places),
+        cold,
+        where.workers[0],
+    )
+
+
+def _verdict(error: WorkerError) -> Verdict:
+    return Verdict(error.status, error.code, evidence=error.evidence)
