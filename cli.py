@@ -25,7 +25,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+audit = typer.Typer(
+    help="Try the judge itself: with programs that cheat, and with wrong ones.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(audit, name="audit")
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A part of them, for a first look.")]
 Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A campaign file or a shipped name.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=V", help="Override a key of the campaign.")
@@ -362,6 +370,96 @@ def figures(as_json: Json = False) -> None:
             headers = ("id", "figure", "accepted", "got", "ok")
             print_table(_console(), headers, [tuple(row[h] for h in headers) for row in rows])
         if not all(row["ok"] for row in rows):
+            raise typer.Exit(1)
+
+
+@app.command()
+def machine(
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Measure again, and keep the greatest figures.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """What this machine can do at most: no kernel is believed that does more."""
+    with _refusals(as_json=as_json):
+        from kernelwright.env.compiler.runtime.toolchain import BuildError
+        from kernelwright.evaluators.cpu.report import sections
+        from kernelwright.evaluators.cpu.worker import WorkerError
+        from kernelwright.evaluators.machine.facts import machine_facts
+        from kernelwright.evaluators.machine.probe import MachineError
+
+        try:
+            facts = machine_facts(refresh=refresh).to_json()
+            found = sections()
+        except (MachineError, BuildError, WorkerError) as error:
+            _fail(1, str(error), as_json=as_json)
+        if as_json:
+            _print_json({**facts, **found})
+            return
+        from kernelwright.display import print_machine, print_notes
+
+        print_machine(_console(), facts)
+        for title, rows in found.items():
+            print_notes(_console(), title, rows)
+
+
+# What an audit must reach: honest kernels that may be refused, wrong ones that must be.
+HONEST_REFUSED, WRONG_REFUSED = 0.01, 0.99
+# A quick audit of cheats asks about every so many honest kernels.
+QUICK_SHARE = 10
+
+
+@audit.command()
+def cheats(quick: Quick = False, as_json: Json = False) -> None:
+    """Submit every known way of cheating to a naive judge and to ours, and honest kernels too."""
+    with _refusals(as_json=as_json):
+        from kernelwright.display import LiveAudit, print_cheats
+        from kernelwright.evaluators.corpus.honest import HONEST
+        from kernelwright.evaluators.cpu.target import Cpu
+        from kernelwright.evaluators.zoo import exploits
+        from kernelwright.evaluators.zoo.audit import audit_cheats
+
+        honest = HONEST[::QUICK_SHARE] if quick else HONEST
+        variants = sum(len(exploit.variants[: 1 if quick else None]) for exploit in exploits())
+        console = _console(stderr=as_json)
+        with LiveAudit(console, variants + len(honest)) as live:
+            found = audit_cheats(quick, live.watching(Cpu), honest=honest)
+        report = found.as_json()
+        if as_json:
+            _print_json(report)
+        else:
+            print_cheats(console, report)
+        refused = HONEST_REFUSED * report["honest_total"]
+        all_caught = 0 < report["total"] == report["detected"]
+        if not all_caught or report["honest_rejected"] > refused:
+            raise typer.Exit(1)
+
+
+@audit.command()
+def correctness(quick: Quick = False, as_json: Json = False) -> None:
+    """Submit wrong kernels of every problem to the judge, trivial answers and honest kernels."""
+    with _refusals(as_json=as_json):
+        from kernelwright.display import LiveAudit
+        from kernelwright.evaluators.corpus.audit import audit_correctness
+        from kernelwright.evaluators.corpus.honest import HONEST
+        from kernelwright.evaluators.corpus.mutants import MUTANTS
+        from kernelwright.evaluators.cpu.target import Cpu
+
+        console = _console(stderr=as_json)
+        with LiveAudit(console, None if quick else len(HONEST) + len(MUTANTS)) as live:
+            found = audit_correctness(
+                quick, Cpu, seen=lambda one: live.step(f"{one.name}: {one.status}")
+            )
+        if as_json:
+            _print_json(found.as_json())
+        else:
+            console.print(found.text(), soft_wrap=True)
+        reached = (
+            found.killed.share >= WRONG_REFUSED
+            and found.rejected.share <= HONEST_REFUSED
+            and found.reassociated.count == found.reassociated.total
+        )
+        if found.impostors or found.unjudged or not reached:
             raise typer.Exit(1)
 
 

@@ -6,9 +6,10 @@ log stays short however long the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.live import Live
@@ -16,7 +17,13 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from kernelwright.env.types import Problem
+from kernelwright.evaluators.rates import Rate
+from kernelwright.evaluators.zoo.catalogue import FAMILIES, catalogue
+from kernelwright.evaluators.zoo.page import answered, by_class, how_missed, said
 from kernelwright.search.campaign import Progress
+
+Judge = TypeVar("Judge")
 
 # Classes of failure that a summary shows.
 MOST_FAILURES = 5
@@ -225,6 +232,46 @@ def print_table(console: Console, headers: Sequence[str], rows: Sequence[Sequenc
         console.print("  ".join(parts).rstrip(), soft_wrap=True)
 
 
+# What the figures of a machine are called, and what they are counted in.
+_ROOFLINE = {
+    "fma_flops_per_s": ("multiply-adds", "Gflop/s"),
+    "peak_flops_per_s": ("with adds beside them", "Gflop/s"),
+    "integer_adds_per_s": ("integer adds", "Gop/s"),
+    "bandwidth_bytes_per_s": ("traffic", "GB/s"),
+}
+
+
+def print_machine(console: Console, facts: Mapping[str, Any]) -> None:
+    """What a machine can do at most: its roofline, and what its CPUs are like."""
+    rows = [
+        (f"{words}, {name}", rate["one"] / 1e9, rate["all"] / 1e9, unit)
+        for key, (words, unit) in _ROOFLINE.items()
+        for name, rate in facts["roofline"][key].items()
+    ]
+    cpus = facts["cpus"]
+    console.print(f"{facts['name']}, {cpus} CPU{'s' if cpus > 1 else ''}\n", soft_wrap=True)
+    print_table(console, ("roofline", "one CPU", f"all {cpus}", "unit"), rows)
+    print_notes(console, "CPU", _cpu_notes(facts))
+
+
+def _cpu_notes(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        ("clock", f"{facts['clock_hz'] / 1e9:.2f} GHz", "dependent adds, one a cycle"),
+        ("vectors", f"{facts['vector_bytes']} bytes", "the widest that the compiler has here"),
+        ("timer", f"{facts['timer_resolution_s'] * 1e9:.0f} ns", "least step"),
+        *(
+            (f"{c['level']} cache", f"{c['bytes'] / 1024:g} KiB", f"{c['count']} of them")
+            for c in facts["caches"]
+        ),
+    ]
+
+
+def print_notes(console: Console, title: str, notes: Sequence[tuple[str, str, str]]) -> None:
+    """A section of facts: name, value, and what is to be said of it."""
+    console.print()
+    print_table(console, (title, "value", "note"), notes)
+
+
 def _is_numeric(rows: Sequence[Sequence[object]], column: int) -> bool:
     return all(isinstance(row[column], int | float | None) for row in rows)
 
@@ -235,3 +282,100 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "ok" if value else "FAIL"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class LiveAudit:
+    """Shows how far an audit has come, program by program.
+
+    Args:
+        console: where to.
+        total: how many programs there are, where that is known.
+    """
+
+    def __init__(self, console: Console, total: int | None) -> None:
+        self._console, self._total = console, total
+        self._live = Live(console=console, refresh_per_second=8) if console.is_terminal else None
+        self._begun, self._count, self._next_line = time.monotonic(), 0, 1
+
+    def __enter__(self) -> LiveAudit:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def step(self, what: str) -> None:
+        """Take up the next program."""
+        self._count += 1
+        of = f" of {self._total}" if self._total else ""
+        seconds = time.monotonic() - self._begun
+        line = f"program {self._count}{of}, {what}, {seconds:.1f} s"
+        if self._live:
+            if not self._live.is_started:
+                self._live.start()
+            grid = Table.grid()
+            grid.add_row(ProgressBar(total=self._total, completed=self._count, width=40))
+            grid.add_row(line)
+            self._live.update(Panel(grid, title="audit", title_align="left", expand=False))
+        elif self._count in (self._next_line, self._total):
+            self._next_line *= 2
+            self._console.print(line, soft_wrap=True)
+
+    def watching(self, make: Callable[..., Judge]) -> Callable[..., Judge]:
+        """The maker of a judge, each call of which is a step."""
+
+        def watched(problem: Problem, **options: Any) -> Judge:
+            self.step(problem.name)
+            return make(problem, **options)
+
+        return watched
+
+
+def print_cheats(console: Console, report: Mapping[str, Any]) -> None:
+    """The audit of exploits: how many variants of each class the naive judge believed and ours did
+    not catch, family by family, and the rates.
+    """
+    ran = by_class(report["classes"])
+    out = _audit_table(console, ("", "class", "naive", "ours", "what ours said"))
+    for letter, title in FAMILIES.items():
+        out.add_row(letter, title, style="bold")
+        for name, rows in ran.items():
+            if rows and name.startswith(letter):
+                out.add_row(name, catalogue()[name].name, *_past(rows))
+    console.print("Variants that the naive judge believed, and that ours did not catch:")
+    console.print(out)
+    for row in report["classes"]:
+        if not row["detected"]:
+            what = f"{how_missed(row)}: {row['id']} {row['variant']}, {answered(row)}"
+            console.print(f"{what}: {row['evidence']}".removesuffix(": "))
+    for row in report["honest"]:
+        if row["rejected"]:
+            what = f"honest and refused: {row['name']}, {answered(row)}"
+            console.print(f"{what}: {row['evidence']}")
+    for name, variant, reason in report["skipped"]:
+        console.print(f"not run: {name} {variant}: {reason}")
+    console.print(f"deceived the naive judge: {Rate(report['live'], report['total'])}")
+    console.print(f"caught by ours: {Rate(report['detected'], report['total'])}")
+    honest = Rate(report["honest_rejected"], report["honest_total"])
+    console.print(f"honest kernels refused: {honest}")
+
+
+def _past(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
+    naive = sum(row["naive_passed"] for row in rows)
+    ours = sum(not row["detected"] for row in rows)
+    words = ", ".join(dict.fromkeys(row["code"] or said(row) for row in rows))
+    return f"{naive}/{len(rows)}", f"{ours}/{len(rows)}", words
+
+
+def _audit_table(console: Console, headers: Sequence[str]) -> Table:
+    """A table that fits the terminal, or 80 columns where there is none, with room for words."""
+    out = Table(box=None, pad_edge=False, header_style="bold", width=min(console.width, 120))
+    for header in headers:
+        numeric = header in ("naive", "ours")
+        out.add_column(header, justify="right" if numeric else "left", no_wrap=numeric)
+    return out

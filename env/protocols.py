@@ -112,6 +112,17 @@ class Estimates(Protocol):
         ...
 
 
+@runtime_checkable
+class Discloses(Protocol):
+    """An evaluator that draws from a secret of its own, and says which when it is done with it."""
+
+    def disclose(self) -> str | None:
+        """The secret used so far, for the record; None if none was. Another one is drawn for what
+        is judged afterwards.
+        """
+        ...
+
+
 class Oracle(Protocol):
     """What only scoring may ask: the truth behind the samples. Drivers never see it."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from kernelwright.env.protocols import Builds, Estimates
+from kernelwright.env.protocols import Builds, Discloses, Estimates
 from kernelwright.env.types import (
     REFERENCE_FAILED,
     Candidate,
@@ -149,6 +149,12 @@ class Campaign:
         self._epoch += self._extension is not None
         self._started = self._clock()
         self._search_s: float | None = None
+        try:
+            return self._searched_and_confirmed()
+        finally:
+            self._disclose()
+
+    def _searched_and_confirmed(self) -> Stop:
         stop, ask = self._search()
         if stop.rule == "until":
             return stop
@@ -161,8 +167,19 @@ class Campaign:
         self._record(events=[stopped], extend=True)
         self._search_s = self._clock() - self._started
         self._confirm(ask)
+        self._disclose()
         self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
         return stop
+
+    def _disclose(self) -> None:
+        """Record what the judge drew its values from, now that nothing more is judged by it; a
+        sitting that was killed takes its secret with it.
+        """
+        evaluator = self.plan.evaluator
+        used = evaluator.disclose() if isinstance(evaluator, Discloses) else None
+        if used is not None:
+            known = sum(e.kind == "judge_secret" for e in self.store.events())
+            self._record(events=[event("judge_secret", 0, known, key=used)])
 
     # Searching
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelwright.env.options import ProblemError
 from kernelwright.env.problems.integers import integer_inputs
+from kernelwright.env.problems.rounding import worst_case
 from kernelwright.env.types import Arrays, Problem, Workload
 from kernelwright.evaluators.cpu.check import Answers, ProjectedAnswers
 from kernelwright.evaluators.cpu.memory import fields_of, see_that_they_fit
 from kernelwright.evaluators.cpu.policy import Checking
-from kernelwright.evaluators.cpu.stress import kinds_of, stressed
+from kernelwright.evaluators.cpu.stress import STRUCTURED, kinds_of, stressed
 
 PLAIN, WHOLE = "plain", "whole"
 
@@ -80,5 +82,8 @@ class Draws:
             by_signs = ProjectedAnswers(self.problem, inputs, self._shapes, rng, self.workload)
             return Drawn(kind, inputs, by_signs)
         exact = kind == WHOLE
-        answers = Answers(self.problem, inputs, self._shapes, exact=exact, workload=self.workload)
+        with worst_case() if kind in STRUCTURED else nullcontext():
+            answers = Answers(
+                self.problem, inputs, self._shapes, exact=exact, workload=self.workload
+            )
         return Drawn(kind, inputs, answers)

@@ -12,6 +12,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ _REL = np.dtype([("place", "<u8"), ("kind", "<u4"), ("symbol", "<u4")])
 _ADDRESS = 8
 # The relocation that calls a resolver to learn an address, by machine.
 _IRELATIVE = {"EM_X86_64": 37, "EM_AARCH64": 1032, "EM_RISCV": 58, "EM_PPC64": 248}
-_OBJECT, _FUNCTION, _TLS, _IFUNC = 1, 2, 6, 10
+_FUNCTION, _IFUNC = 2, 10
 _UNDEFINED, _LOCAL = 0, 0
 # The global offset table of lazy binding starts with three words of the dynamic linker's.
 _GOT_WORDS = 3
@@ -156,8 +157,7 @@ def facts_of(library: Path) -> BinaryFacts:
     """
     content = library.read_bytes()
     try:
-        with library.open("rb") as stream:
-            return _Library(ELFFile(stream), content).facts()
+        return _Library(content).facts()
     except BinaryError as error:
         raise BinaryError(f"{library}: expected an ELF library, found {error}") from None
     except _STUMBLES as error:
@@ -168,7 +168,8 @@ def facts_of(library: Path) -> BinaryFacts:
 class _Library:
     """A library's tables while its facts are read."""
 
-    def __init__(self, elf: ELFFile, content: bytes) -> None:
+    def __init__(self, content: bytes) -> None:
+        elf = ELFFile(BytesIO(content))
         kind, machine = elf["e_type"], elf["e_machine"]
         if elf.elfclass != 64 or not elf.little_endian:
             raise BinaryError("one of another word size or byte order")
@@ -294,11 +295,15 @@ class _Library:
         return tuple(_string(self._dynamic_names, int(entry.d_val)) for entry in wanted)
 
     def _name_at(self, address: int) -> str:
-        """The name of the function at an address, or the address."""
-        kind = self._static["info"] & 15
-        there = (self._static["value"] == address) & ((kind == _FUNCTION) | (kind == _IFUNC))
-        names = [_string(self._static_names, int(s["name"])) for s in self._static[there]]
-        return next(filter(None, names), hex(address))
+        """The name of the function at an address, or the address. What is chosen by a function
+        shares its address, and is the one that is called by name.
+        """
+        at = self._static[self._static["value"] == address]
+        for kind in (_IFUNC, _FUNCTION):
+            for symbol in at[(at["info"] & 15) == kind]:
+                if name := _string(self._static_names, int(symbol["name"])):
+                    return name
+        return hex(address)
 
     # What runs when it is loaded and unloaded
 

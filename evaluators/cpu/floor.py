@@ -16,9 +16,10 @@ import numpy as np
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.toolchain import find_toolchain
 from kernelwright.env.types import Arrays, ErrorModel, Problem, TensorSpec, Workload
+from kernelwright.evaluators.cpu.isolation import Parts
 from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
 from kernelwright.evaluators.cpu.native import program
-from kernelwright.evaluators.cpu.placement import Placement, at_work, placement
+from kernelwright.evaluators.cpu.placement import Placement
 from kernelwright.evaluators.cpu.worker import Program, Worker
 
 CALLS, SKIPPED = 200, 20
@@ -32,7 +33,7 @@ _WORKLOAD = Workload((("n", 16),))
 class Floor:
     """The harness's own times in ns: of a call of nothing (median and 99th percentile), the gap
     between wake-up and bell (median), CPU time beyond the call (median and 90th percentile), and of
-    starting a worker.
+    starting a worker; with the parts of the isolation that were in force.
     """
 
     call_ns: float
@@ -42,6 +43,7 @@ class Floor:
     late_p90_ns: float
     start_ns: float
     blocking: bool
+    parts: Parts
 
     @property
     def late_bound_ns(self) -> float:
@@ -78,6 +80,7 @@ def measured_floor(where: Placement, threads: int) -> Floor:
         late[9 * CALLS // 10],
         float(start_ns),
         where.blocking,
+        worker.parts,
     )
 
 
@@ -99,24 +102,3 @@ def _problem() -> Problem:
         moved_bytes=lambda workload: 0,
         spaces=("source",),
     )
-
-
-def report() -> list[tuple[str, str, str]]:
-    """Rows (name, value, note) for a page about this machine.
-
-    Raises:
-        BuildError: if there is no compiler.
-        WorkerError: if workers do not work here.
-    """
-    where = placement(1)
-    with at_work(where):
-        floor = measured_floor(where, 1)
-    clock = "judge sleeps during calls" if where.blocking else "judge spins on its own core"
-    return [
-        ("harness floor", f"{floor.call_ns / 1e3:.2f} us", f"bell to done, median; {clock}"),
-        ("harness floor p99", f"{floor.call_p99_ns / 1e3:.2f} us", ""),
-        ("wake to bell", f"{floor.gap_ns / 1e3:.1f} us", "median; inputs may be looked at"),
-        ("CPU time beyond calls", f"{floor.late_ns / 1e3:.1f} us", "median, of an idle kernel"),
-        ("worker start", f"{floor.start_ns / 1e6:.1f} ms", "process, isolation, loading"),
-        ("cores", f"judge {where.judge}, workers {where.workers[0]}", ""),
-    ]

@@ -7,16 +7,21 @@ with a reason and the key that allows it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from kernelwright.evaluators.cpu.facts import BinaryFacts
 from kernelwright.evaluators.cpu.symbols import allowed, reason, shadows
 
-# How many names a sentence lists.
+if TYPE_CHECKING:  # the reader of ELF takes its time to import, and campaigns name only profiles
+    from kernelwright.evaluators.cpu.facts import BinaryFacts
+
+# How many names a sentence lists, and what a name looks like that C has.
 _LISTED = 4
+_PLAIN = re.compile(r"[A-Za-z0-9_.$@+-]{1,80}")
 # Libraries that a C compiler links by itself; a musl system's C library has other names.
 _LIBRARIES = (
     "libc.so*",
@@ -222,7 +227,7 @@ def _libraries(facts: BinaryFacts, policy: Policy, *, openmp: bool) -> Iterator[
         yield Violation(
             "forbidden_library",
             f"it loads {_listed(foreign)}: expected the C library, libm and the compiler's own; "
-            f"{why} (judge.policy.libraries: [{', '.join(foreign[:_LISTED])}] allows it)",
+            f"{why}{_key('libraries', foreign)}",
         )
 
 
@@ -237,8 +242,7 @@ def _symbols(facts: BinaryFacts, policy: Policy, *, openmp: bool) -> Iterator[Vi
         names = [name for name in wanted if reason(name) == why]
         yield Violation(
             "forbidden_symbol",
-            f"it uses {_listed(names)}: {why} "
-            f"(judge.policy.symbols: [{', '.join(names[:_LISTED])}] allows it)",
+            f"it uses {_listed(names)}: {why}{_key('symbols', names)}",
         )
     shadowed = [
         name for name in facts.exported if shadows(name) and not _matches(name, policy.symbols)
@@ -247,16 +251,15 @@ def _symbols(facts: BinaryFacts, policy: Policy, *, openmp: bool) -> Iterator[Vi
         yield Violation(
             "forbidden_symbol",
             f"it exports {_listed(shadowed)}, a name that the C library and the worker use: "
-            "expected another name, or static "
-            f"(judge.policy.symbols: [{', '.join(shadowed[:_LISTED])}] allows it)",
+            f"expected another name, or static{_key('symbols', shadowed)}",
         )
 
 
 def _static_state(facts: BinaryFacts) -> Iterator[Violation]:
     found = facts.static_bytes + facts.tls_bytes
     if found:
-        largest = [f"{name} ({size} bytes)" for name, size in facts.objects]
-        named = f", the largest {_listed(largest)}" if largest else ""
+        largest = [f"{_shown(name)} ({size} bytes)" for name, size in facts.objects[:_LISTED]]
+        named = f", the largest {', '.join(largest)}" if largest else ""
         yield Violation(
             "static_state",
             f"{found} bytes of static memory last from call to call{named}: expected none, as "
@@ -271,4 +274,18 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(_shown, names[:_LISTED])) + (f" and {more} more" if more > 0 else "")
+
+
+def _shown(name: str) -> str:
+    """A name out of a binary; what no tool would make of C is quoted and cut, since whoever wrote
+    the text chose it, and people and models read it.
+    """
+    return name if _PLAIN.fullmatch(name) else f"{name!a:.40}"
+
+
+def _key(name: str, found: Sequence[str]) -> str:
+    """How a campaign allows what was found, where it has names that can be written there."""
+    plain = [each for each in found if _PLAIN.fullmatch(each)]
+    listed = ", ".join(plain[:_LISTED])
+    return f" (judge.policy.{name}: [{listed}] allows it)" if plain else ""

@@ -19,6 +19,8 @@ from kernelwright.env.types import STRESSES, Arrays, Problem
 Array = NDArray[np.generic]
 SMALL, LARGE = 1e-3, 64.0
 MIXED = "mixed"
+# In these many terms are alike, so that roundings do not cancel.
+STRUCTURED = frozenset({MIXED, "one_hot", "ramp", "cancellation"})
 # Of so many elements one is subnormal; more would slow every call without showing more.
 _SUBNORMAL_SHARE = 1 / 8
 _BLOCKS = 6

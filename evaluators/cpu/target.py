@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import statistics
@@ -19,7 +20,6 @@ from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
 from kernelwright.env.compiler.ir.nodes import DTYPES
-from kernelwright.env.compiler.machine.device import Device
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildError, find_toolchain
 from kernelwright.env.options import ProblemError
@@ -28,6 +28,7 @@ from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
     REFERENCE_FAILED,
     Arm,
+    CacheState,
     Candidate,
     Evidence,
     ExtentRange,
@@ -41,6 +42,7 @@ from kernelwright.env.types import (
     Scalar,
     Stage,
     Status,
+    Unpaired,
     Verdict,
     Workload,
 )
@@ -62,8 +64,10 @@ from kernelwright.evaluators.cpu.policy import (
 from kernelwright.evaluators.cpu.secret import Secret
 from kernelwright.evaluators.cpu.stress import MIXED
 from kernelwright.evaluators.cpu.worker import Program, Worker, WorkerError
+from kernelwright.evaluators.machine.facts import machine_facts
+from kernelwright.evaluators.machine.measured import Machine
+from kernelwright.evaluators.machine.probe import MachineError
 from kernelwright.evaluators.statistics import speedup
-from kernelwright.evaluators.target import roofline_ns
 
 START_LIMIT_S = 20.0
 # What starting two workers takes, and one of them in Python, for estimates.
@@ -74,6 +78,8 @@ _MARGIN = 4.0
 _ENDS, _BETWEEN = 2, 1
 # What the measured peaks may be short of the true ones.
 PHYSICAL_MARGIN = 0.1
+# Where the judge has no core to spin on, a claim needs calls of so many harness floors.
+CLAIM_FLOORS = 50.0
 
 
 class Cpu:
@@ -97,7 +103,6 @@ class Cpu:
     evidence = Evidence.MEASURED
     constraints: tuple[Constraint, ...] = ()
     members_reason = ""
-    device: Device | None = None
     files: Mapping[str, str] = MappingProxyType({})
     judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
         {
@@ -143,6 +148,8 @@ class Cpu:
         # By workload: the fastest that any kernel was so far.
         self._least_ns: dict[str, float] = {}
         self._call_s: dict[str, float] = {}
+        self._machine: Machine | None = None
+        self._is_measured = False
         self.missing: tuple[str, ...] = ()
         self.fingerprint = _machine()
         try:
@@ -182,13 +189,32 @@ class Cpu:
             return None
         return Candidate(Language.LIBRARY, library.name)
 
+    @property
+    def device(self) -> Machine | None:
+        """This machine, as it was measured once; None if it cannot be."""
+        if not self._is_measured:
+            self._is_measured = True
+            with contextlib.suppress(MachineError, OSError):
+                self._machine = machine_facts()
+        return self._machine
+
     def floor_ns(self, workload: Workload) -> float:
-        """The least time that this machine takes for a workload's operations and bytes; 0 for a
-        range of extents.
+        """The least time that this machine takes for a workload's operations and bytes, wherever
+        its operands are; 0 for a range of extents.
         """
-        if self.device is None or _is_ranged(workload):
+        return 0.0 if _is_ranged(workload) else self._floor_ns(workload, CacheState.WARM)
+
+    def _floor_ns(self, workload: Workload, state: CacheState) -> float:
+        if self.device is None:
             return 0.0
-        return roofline_ns(self.device, self.problem, workload)
+        outputs = (t.dtype for t in self.problem.tensors if t.role == "output")
+        return 1e9 * self.device.floor_s(
+            self.problem.flops(workload),
+            self.problem.moved_bytes(workload),
+            dtype=next(outputs),
+            state=state,
+            threads=self.threads,
+        )
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """NaN: a clock never tells a true time."""
@@ -252,6 +278,7 @@ class Cpu:
             return _failed(failure)
         except ArmFailedError as failure:
             return failure.verdict
+        _ = self.device  # measured before this thread is on one core
         with at_work(self._where), self._one_thread.limit(limits=1, user_api="blas"):
             return self._judge_built(request, built, others)
 
@@ -287,17 +314,20 @@ class Cpu:
                             machine=self.fingerprint,
                         )
                     )
+            floors = [(w.label, self.floor_ns(w)) for w, _ in built]
+            passed = Verdict(
+                Status.OK,
+                max_error=worst,
+                measurements=tuple(measurements),
+                facts=tuple(facts.items()),
+                log=built[0][1].log,
+                floors_ns=tuple((label, floor) for label, floor in floors if floor),
+            )
+            if request.stage is not Stage.CONFIRM:
+                return passed
+            self._see_that_the_clock_is_fine_enough(passed)
         except ArmFailedError as failure:
             return replace(failure.verdict, facts=tuple(facts.items()))
-        passed = Verdict(
-            Status.OK,
-            max_error=worst,
-            measurements=tuple(measurements),
-            facts=tuple(facts.items()),
-            log=built[0][1].log,
-        )
-        if request.stage is not Stage.CONFIRM:
-            return passed
         interval = speedup(passed)
         assert interval is not None
         return replace(passed, status=interval.claim)
@@ -330,7 +360,7 @@ class Cpu:
                 )
                 self._call_s |= {keys[arm]: seconds for arm, seconds in pair.call_s.items()}
                 facts |= pair.facts
-                self._see_that_it_is_possible(drawn, found, request)
+                self._see_that_it_is_possible(drawn, found, request.state)
         except ArmFailedError as failure:
             if failure.arm is Arm.REFERENCE:
                 verdict = _broken(against, failure.verdict)
@@ -391,11 +421,10 @@ class Cpu:
         return worst
 
     def _see_that_it_is_possible(
-        self, workload: Workload, pair: ProcessPair, request: Request
+        self, workload: Workload, pair: ProcessPair, state: CacheState
     ) -> None:
         """No kernel is faster than what this machine can do, less a margin."""
-        del request
-        floor = self.floor_ns(workload)
+        floor = self._floor_ns(workload, state)
         found = statistics.median(time for time, _ in pair.samples_ns)
         if found < (1 - PHYSICAL_MARGIN) * floor:
             what = (
@@ -404,6 +433,23 @@ class Cpu:
             )
             verdict = Verdict(Status.TOO_FAST, "below_floor", evidence=what)
             raise ArmFailedError(Arm.CANDIDATE, verdict)
+
+    def _see_that_the_clock_is_fine_enough(self, passed: Verdict) -> None:
+        """Where the judge sleeps during a call, its clock has a wake-up in it: too much for a claim
+        about a short kernel.
+        """
+        floor = self._sat().floor
+        for m in passed.measurements if floor.blocking else ():
+            assert not isinstance(m.samples, Unpaired)
+            found = statistics.median(min(times) for pair in m.samples for times in pair.samples_ns)
+            if found < CLAIM_FLOORS * floor.call_ns:
+                what = (
+                    f"{m.workload}: {found / 1e3:.3g} us is less than {CLAIM_FLOORS:g} times what "
+                    f"the harness takes ({floor.call_ns / 1e3:.3g} us) where no core is left for "
+                    "the judge: larger extents or fewer threads give a claim"
+                )
+                verdict = Verdict(Status.UNSTABLE, "short_for_the_clock", evidence=what)
+                raise ArmFailedError(Arm.CANDIDATE, verdict)
 
     def _start(self, arena: Arena, loadable: Loadable, arm: Arm) -> Worker:
         number = 0 if arm is Arm.CANDIDATE else 1

@@ -67,6 +67,9 @@ class WorkerError(Exception):
     code: str
     evidence: str
 
+    def __str__(self) -> str:
+        return f"{self.status} ({self.code}): {self.evidence}"
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -240,7 +243,8 @@ class Worker:
         if not self._program.is_trusted:
             self._count_tasks()
             self._compare_environment()
-        explained = (shot.end_ns - shot.ready_ns) * self._threads
+        # Waking up is work, too, and takes its time whatever the kernel does.
+        explained = (shot.end_ns - shot.wake_ns) * self._threads
         return Called(
             max(1.0, float(shot.end_ns - shot.start_ns)) / batch,
             float(shot.start_ns - shot.wake_ns),

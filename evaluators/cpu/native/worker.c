@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -65,6 +66,16 @@ static void start_team(void *library)
         parallel(pin_team, 0, (unsigned)kw_setup->threads, 0);
 }
 
+static void *do_nothing(void *nothing) { return nothing; }
+
+/* The C library prepares itself for threads when the first one is made, by calls that are shut later. */
+static void make_first_thread(void)
+{
+    pthread_t first;
+    if (kw_setup->threads > 1 && !pthread_create(&first, 0, do_nothing, 0))
+        pthread_join(first, 0);
+}
+
 static void run(uint32_t slot) { entry(pointers + (size_t)slot * (size_t)kw_setup->arrays, kw_extents); }
 
 int main(int count, char **words)
@@ -84,6 +95,7 @@ int main(int count, char **words)
     close(KW_CONTROL_FD);
     pin(0);
     watch_signals();
+    make_first_thread();
     kw_isolate();
     kw_tell(KW_ISOLATED);
     kw_await_word();

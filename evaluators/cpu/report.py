@@ -1,0 +1,73 @@
+"""What the judge finds of itself on this machine: its floors, its noise, and which parts of the
+isolation are in force.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from kernelwright.env.objective import process_log_ratios
+from kernelwright.env.problems.row_sum import row_sum
+from kernelwright.env.types import Reference, Request, Role, Stage
+from kernelwright.evaluators.cpu.floor import Floor, measured_floor
+from kernelwright.evaluators.cpu.isolation import PARTS, is_root, required
+from kernelwright.evaluators.cpu.placement import at_work, placement
+from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
+
+Rows = list[tuple[str, str, str]]
+# Of the same kernel against itself.
+PROCESS_PAIRS, PAIRS = 6, 8
+
+
+def sections() -> dict[str, Rows]:
+    """Rows (name, value, note) under ``judge`` and ``isolation``.
+
+    Raises:
+        BuildError: if there is no compiler.
+        WorkerError: if workers do not work here.
+    """
+    where = placement(1)
+    with at_work(where):
+        floor = measured_floor(where, 1)
+    clock = "sleeps during calls" if floor.blocking else "spins on a core of its own"
+    judge = [
+        ("harness floor", f"{floor.call_ns / 1e3:.2f} us", f"bell to done; the judge {clock}"),
+        ("  99th percentile", f"{floor.call_p99_ns / 1e3:.2f} us", ""),
+        ("wake to bell", f"{floor.gap_ns / 1e3:.1f} us", "when inputs can be seen already"),
+        ("worker start", f"{floor.start_ns / 1e6:.1f} ms", "process, isolation, loading"),
+        ("cores", f"{where.judge} | {where.workers[0]}", "judge | workers"),
+        ("noise floor", *_noise()),
+    ]
+    return {"judge": judge, "isolation": _isolation(floor)}
+
+
+def _noise() -> tuple[str, str]:
+    """How far the same kernel seems from itself."""
+    problem = row_sum(rows=256, cols=1024)
+    base = unscheduled_program(problem)
+    judge = Cpu(problem)
+    request = Request(
+        base,
+        Stage.CONFIRM,
+        (Reference(Role.BASELINE, base),),
+        process_pairs=PROCESS_PAIRS,
+        pairs=PAIRS,
+    )
+    (verdict,) = judge.evaluate([request])
+    if not verdict.measurements:
+        return "-", f"the judge says {verdict.status}: {verdict.evidence}"
+    logs = process_log_ratios(verdict.measurements[0])
+    spread = 100 * statistics.stdev(logs)
+    return f"{spread:.2f} %", f"spread of {len(logs)} process pairs of a kernel with itself, cold"
+
+
+def _isolation(floor: Floor) -> Rows:
+    needed, rows = required(), list[tuple[str, str, str]]()
+    for part in PARTS:
+        word = "in force" if part.bit & floor.parts else "missing"
+        kind = "required" if part in needed else "optional"
+        if part.required and part not in needed:
+            word, kind = "not needed", "an ordinary user's judge"
+        rows.append((part.name.replace("_", " "), word, f"{kind}: {part.about}"))
+    rows.append(("user", "root" if is_root() else "ordinary", "of the judge"))
+    return rows

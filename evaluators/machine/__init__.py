@@ -1,0 +1,1 @@
+"""What this machine can do at most, measured: the physics that no kernel beats."""
