@@ -52,14 +52,14 @@ def build(campaign: Campaign) -> Built:
     judge = judge_section(campaign, problem, target)
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
-    baseline = choose_baseline(campaign, problem, target, space, state)
-    hashes = _hashes(campaign, target)
-
     if file.stop.roofline is not None and target.device is None:
         found = f"{file.stop.roofline} on a device without a table"
         raise campaign.document.error(("stop", "roofline"), "a known roofline", found)
-    confirm = judge.get("confirm", {})
     make_driver, asked_missing = _driver_factory(campaign, problem, space)
+    # Last, because it is judged. It may be a file, which the campaign then stands on.
+    baseline = choose_baseline(campaign, problem, target, space, state)
+    hashes = _hashes(campaign, target)
+    confirm = judge.get("confirm", {})
     plan = Plan(
         space=space,
         evaluator=target,

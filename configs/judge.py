@@ -5,6 +5,7 @@ of binaries is told.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from kernelwright.configs.errors import nearest
@@ -51,9 +52,9 @@ def judging_of(section: JudgeSection) -> Judging:
     `judge_section`, which knows the target and refuses it.
     """
     policy = section.policy
-    known = section.profile in tuple(Profile)
+    modelled = section.profile in (None, _MODELLED)
     return Judging(
-        profile=Profile(section.profile) if known else DEFAULT_JUDGING.profile,
+        profile=DEFAULT_JUDGING.profile if modelled else Profile(str(section.profile)),
         check=Checking(section.check or DEFAULT_JUDGING.check),
         policy=Policy(
             symbols=tuple(policy.symbols or ()),
@@ -85,13 +86,15 @@ def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[
                 expected = f"no {path[-1]!r} on target {name}, which has no use for it"
                 raise document.error(path, expected, repr(value))
             continue
-        chosen, allowed = defaults[key] if value is None else value, legal[key]
+        chosen, allowed = copy(defaults[key]) if value is None else value, legal[key]
         if allowed is not None and chosen not in allowed:
-            expected = f"{_either(allowed)} on target {name}"
             found, near = repr(chosen), nearest(str(chosen), allowed)
-            if key == "profile":
-                found, near = _profile(str(chosen), allowed)
-            raise document.error(path, expected, found, near)
+            if key == "profile" and told != (chosen in tuple(Profile)):
+                # It is a profile, and of the other kind of target.
+                runs = "run no candidate" if told else "run candidates"
+                found = f"{found}, a profile of targets that {runs}"
+                near = Profile.STANDARD.value if Profile.STANDARD in allowed else str(allowed[0])
+            raise document.error(path, f"{_either(allowed)} on target {name}", found, near)
         inner, _, last = key.rpartition(".")
         (out.setdefault(inner, {}) if inner else out)[last] = chosen
     _suits(campaign, problem, out)
@@ -114,15 +117,8 @@ def _given(section: JudgeSection) -> dict[str, Any]:
 
 
 def _either(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _profile(chosen: str, allowed: Sequence[str]) -> tuple[str, str]:
-    """What a profile of the other kind of target is, and the one that comes nearest to it."""
-    if chosen == _MODELLED:
-        near = Profile.STANDARD.value
-        return f"{chosen!r}, the profile of targets that run no candidate", near
-    return f"{chosen!r}, a profile of targets that run candidates", str(allowed[0])
+    *some, last = words
+    return f"{', '.join(some)} or {last}" if some else last
 
 
 def _suits(campaign: Campaign, problem: Problem, judge: Mapping[str, Any]) -> None:
@@ -135,7 +131,7 @@ def _suits(campaign: Campaign, problem: Problem, judge: Mapping[str, Any]) -> No
             )
             near = Profile.STANDARD.value
             raise document.error(("judge", "profile"), expected, repr(judge["profile"]), near)
-        for key, value in judge["policy"].items():
+        for key, value in judge.get("policy", {}).items():
             if value != _JUDGING_DEFAULTS[f"policy.{key}"]:
                 expected = f"no {key!r} in profile trusted-codegen, which refuses no binary"
                 raise document.error(("judge", "policy", key), expected, repr(value))

@@ -387,13 +387,13 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """How a large matrix is checked for much less than it costs to compute (Freivalds, Probabilistic
-    machines can use less running time, IFIP 1977): by its products with secret random signs.
+    """How a large matrix is checked for much less than it costs to compute: by its products with
+    secret random signs (Freivalds, Probabilistic machines can use less running time, IFIP 1977).
 
-    ``output`` is the name of the output, of shape (m, n). ``product`` maps inputs and signs of shape
-    (n, v) to the reference's product with them in float64, of shape (m, v). ``rows`` maps inputs
-    and row numbers to those rows of the reference and of its magnitude. ``row_norms`` maps inputs
-    to a bound, of shape (m,), of the Euclidean norms of the magnitude's rows.
+    ``output`` is the name of the output, of shape (m, n). ``product`` maps inputs and signs of
+    shape (n, v) to the reference's product with them in float64, of shape (m, v). ``rows`` maps
+    inputs and row numbers to those rows of the reference and of its magnitude. ``row_norms`` maps
+    inputs to a bound, of shape (m,), of the Euclidean norms of the magnitude's rows.
     """
 
     output: str
@@ -417,9 +417,9 @@ class Problem:
     which maps them to a schedule of the definition, or by ``template``, C text in which they are
     macros. ``magnitude`` maps input arrays to what each output element's error is measured in, by
     output. ``exact_on_integers``: float inputs that are small whole numbers have whole results that
-    every order of summation gives exactly. ``stress`` are the kinds of `STRESSES` that its inputs may
-    be of besides those that it draws; ``non_finite`` says that NaN and infinity may be answers;
-    ``projection`` checks a large output for little.
+    every order of summation gives exactly. ``stress`` are the kinds of `STRESSES` that its inputs
+    may be of besides those that it draws; ``non_finite`` says that NaN and infinity may be
+    answers; ``projection`` checks a large output for little.
     """
 
     name: str

@@ -109,7 +109,7 @@ class Builder:
             return self._library()
         try:
             text = self.text(candidate, workload)
-            build = self._cache.build(text, self._toolchain, self._flags)
+            build = self._cache.build(text, self._toolchain, self._flags, confined=True)
         except ScheduleError as error:
             raise BuildFailureError(Status.BUILD_ERROR, "illegal_directive", str(error)) from None
         except BuildError as error:

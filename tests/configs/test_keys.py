@@ -51,7 +51,13 @@ ON_THE_CPU = {
     },
     "target": {"name": "cpu", "flags": ["-O1"]},
     "driver": {"name": "random"},
-    "judge": {"screen": {"pairs": 1}, "confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
+    "judge": {
+        "profile": "standard",
+        "check": "full",
+        "policy": {"symbols": ["f*"], "libraries": ["libf.so"], "static_state": "allow"},
+        "screen": {"pairs": 1},
+        "confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1},
+    },
     "budget": {"trials": 1},
 }
 BY_A_MODEL = {

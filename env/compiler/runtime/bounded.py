@@ -1,5 +1,5 @@
 """A compiler's process, bounded: in time with everything it starts, in what it says, writes and
-takes of memory, and in what it sees of this process's environment.
+takes of memory, in the files it may touch, and in what it sees of this process's environment.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+
+from kernelwright.env.compiler.runtime.confine import is_confining, run_confined
 
 LOG_BYTES = 64 * 1024
 # Limits that a shell sets before it becomes the compiler: files of 256 MiB (in blocks of 512
@@ -29,6 +32,10 @@ _PASSED = (
 )
 
 
+# Compilers' caches, which are written.
+_CACHES = ("CCACHE_DIR", "SCCACHE_DIR")
+
+
 class TimeLimitError(Exception):
     """A process that took longer than it may; it and its children are gone."""
 
@@ -40,6 +47,8 @@ def run_bounded(
     folder: Path,
     limit_s: float,
     settings: Mapping[str, str] | None = None,
+    readable: Iterable[Path] | None = None,
+    writable: Iterable[Path] = (),
 ) -> tuple[int, str]:
     """Run a command in ``folder`` with ``text`` as its input; its exit status and what it said.
 
@@ -49,6 +58,9 @@ def run_bounded(
         folder: where it runs, so that nothing depends on where this process does.
         limit_s: seconds after which its whole process group is killed.
         settings: environment variables beyond the few that are passed on.
+        readable: files and folders that it may read beyond the system's, and no others, where the
+            system can keep it from them (`confine`); all that this user may, unless given.
+        writable: those that it may write beyond ``folder``, which holds its temporary files too.
 
     Raises:
         OSError: if it cannot be started.
@@ -59,15 +71,23 @@ def run_bounded(
         # A file, not a pipe: there is then only one pipe to wait for.
         source.write(text.encode())
         source.seek(0)
-        process = subprocess.Popen(
+        confined = readable is not None and is_confining()
+        temporary = {"TMPDIR": str(folder)} if confined else {}
+        start = partial(
+            subprocess.Popen[bytes],
             [*_SHELL, *command],
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**_passed(), **(settings or {})},
+            env={**_passed(), **temporary, **(settings or {})},
             process_group=0,
         )
+        if readable is None:
+            process = start()
+        else:
+            caches = (Path(value) for name in _CACHES if (value := os.getenv(name)))
+            process = run_confined(start, readable, [folder, *caches, *writable])
     try:
         log = _read(process, deadline)
         return process.wait(max(0.0, deadline - time.monotonic())), log

@@ -42,6 +42,14 @@ class Build:
     cached: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is built: a program or a library, and whether from a text that nobody vouches for."""
+
+    executable: bool
+    confined: bool
+
+
 class BuildCache:
     """Builds under a folder.
 
@@ -59,22 +67,25 @@ class BuildCache:
         flags: Sequence[str],
         *,
         executable: bool = False,
+        confined: bool = False,
     ) -> Build:
-        """The library of a source text, or the program, compiled only if it is not there.
+        """The library of a source text, or the program, compiled only if it is not there;
+        ``confined`` if nobody vouches for the text (`Toolchain.compile`).
 
         Raises:
             BuildError: if the compiler refuses.
             OSError: if the folder cannot be written.
         """
-        entry = self.folder / _key(source, toolchain, flags, executable=executable)
+        kind = _Kind(executable, confined)
+        entry = self.folder / _key(source, toolchain, flags, kind)
         log = _verified(entry)
         if log is not None:
             return Build(entry / "kernel.so", log, cached=True)
         try:
-            log = self._make(entry, source, toolchain, flags, executable=executable)
+            log = self._make(entry, source, toolchain, flags, kind)
         except FileNotFoundError:
             # Somebody tidied up under the compiler's feet, which is no reason to blame the text.
-            log = self._make(entry, source, toolchain, flags, executable=executable)
+            log = self._make(entry, source, toolchain, flags, kind)
         return Build(entry / "kernel.so", log, cached=False)
 
     def _make(
@@ -83,8 +94,7 @@ class BuildCache:
         source: str,
         toolchain: Toolchain,
         flags: Sequence[str],
-        *,
-        executable: bool,
+        kind: _Kind,
     ) -> str:
         """Compile an entry and put it in its place; the compiler's log.
 
@@ -100,7 +110,12 @@ class BuildCache:
             library = fresh / "kernel.so"
             try:
                 log = toolchain.compile(
-                    source, str(library), flags, executable=executable, rule=str(rule)
+                    source,
+                    str(library),
+                    flags,
+                    executable=kind.executable,
+                    rule=str(rule),
+                    confined=kind.confined,
                 )
             except BuildError:
                 fresh.stat()  # gone, and so was what the compiler should have written
@@ -145,9 +160,9 @@ def _verified(entry: Path) -> str | None:
         return None
 
 
-def _key(source: str, toolchain: Toolchain, flags: Sequence[str], *, executable: bool) -> str:
-    words = toolchain.words(flags, executable=executable)
-    parts = [source, toolchain.command, toolchain.version, words, _machine()]
+def _key(source: str, toolchain: Toolchain, flags: Sequence[str], kind: _Kind) -> str:
+    words = toolchain.words(flags, executable=kind.executable)
+    parts = [source, toolchain.command, toolchain.version, words, _machine(), kind.confined]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

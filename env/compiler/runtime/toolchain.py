@@ -11,13 +11,14 @@ compiler alone, and linking is a step of its own.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -147,12 +148,14 @@ class Toolchain:
         *,
         executable: bool = False,
         rule: str | None = None,
+        confined: bool = False,
     ) -> str:
         """Compile C text to a shared library, or a program, at ``target``; the compiler's log.
 
         The compiler runs in the target's folder, sees little of this process's environment, and is
         killed with all that it started when its time is over. ``rule`` is a file into which it
-        writes a make rule of all that it read.
+        writes a make rule of all that it read. ``confined`` keeps a text that nobody vouches for
+        from the files of this user, but for those that the flags name (`confine`).
 
         Raises:
             BuildError: with the log, if the compiler refuses or takes longer than ``limit_s``.
@@ -166,10 +169,12 @@ class Toolchain:
         commands = [[*self.command, *first, "-x", "c", "-", *read, *into]]
         commands += [[*self.command, *words, str(between), *last] for words in then]
         deadline, logs = time.monotonic() + limit_s, list[str]()
+        given = [*_named(flags), path.parent if rule is None else Path(rule).absolute().parent]
+        run = partial(self._run, source=source, folder=path.parent, given=given, confined=confined)
         try:
             for command in commands:
                 left_s = max(0.0, deadline - time.monotonic())
-                status, log = self._run(command, source, path.parent, left_s)
+                status, log = run(command, limit_s=left_s)
                 logs += [log] if log else []
                 if status:
                     said = "\n".join(logs)
@@ -184,18 +189,61 @@ class Toolchain:
         return "\n".join(logs)
 
     def _run(
-        self, command: Sequence[str], source: str, folder: Path, limit_s: float
+        self,
+        command: Sequence[str],
+        source: str,
+        folder: Path,
+        limit_s: float,
+        given: Sequence[Path],
+        confined: bool,
     ) -> tuple[int, str]:
+        """Run this compiler; confined, it may read its own files and those given: the flags', and
+        last the folder of the rule, which it may write.
+        """
+        run = partial(
+            run_bounded,
+            command,
+            source,
+            folder=folder,
+            limit_s=limit_s,
+            readable=[*_installed(Path(self.command[0])), *given[:-1]] if confined else None,
+        )
         if self.name != "zig":
-            return run_bounded(command, source, folder=folder, limit_s=limit_s)
+            return run(writable=given[-1:])
         # zig builds its own libraries once, for all; what it keeps of each source is thrown away.
         # It runs for ever where it cannot write, so it is always told where it can.
         with tempfile.TemporaryDirectory(prefix=ZIG_SCRATCH) as scratch:
+            libraries = user_folder("zig")
             settings = {
-                "ZIG_GLOBAL_CACHE_DIR": str(user_folder("zig")),
+                "ZIG_GLOBAL_CACHE_DIR": str(libraries),
                 "ZIG_LOCAL_CACHE_DIR": scratch,
             }
-            return run_bounded(command, source, folder=folder, limit_s=limit_s, settings=settings)
+            return run(settings=settings, writable=[*given[-1:], libraries, Path(scratch)])
+
+
+# What a flag may stand in front of, if it names a file or folder.
+_NAMING = (
+    *("-I", "-L", "-B", "-isystem", "-iquote", "-idirafter", "-include", "-imacros"),
+    *("--sysroot=", "-isysroot", "-fprofile-use=", "-Wl,-rpath,", "-l:", ""),
+)
+
+
+def _named(flags: Sequence[str]) -> list[Path]:
+    """The files and folders that flags name; a compiler runs elsewhere, so by absolute paths."""
+    words = {flag.removeprefix(start) for flag in flags for start in _NAMING}
+    return [Path(word) for word in sorted(words) if word.startswith("/")]
+
+
+def _installed(compiler: Path) -> list[Path]:
+    """Where a compiler's own files lie: beside it, and beside the folder that it is in; and what is
+    on the search path.
+    """
+    out = [Path(folder) for folder in os.get_exec_path()]
+    for place in {compiler, compiler.resolve()}:
+        folder = place.parent
+        out.append(folder)
+        out += [folder.parent / name for name in ("lib", "lib64", "libexec", "include", "share")]
+    return out
 
 
 def _zig_words(flags: Sequence[str]) -> tuple[str, ...]:

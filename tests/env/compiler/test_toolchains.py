@@ -21,6 +21,7 @@ from kernelwright.env.compiler.runtime.toolchain import (
     Toolchain,
     find_toolchain,
 )
+from kernelwright.evaluators.cpu.facts import facts_of
 
 SHIFT = "int shift(int a, int b) { return a << b; }\n"
 LOOP = "void scale(float *restrict y) { for (int i = 0; i < 1024; i++) y[i] *= 2.0f; }\n"
@@ -92,6 +93,100 @@ def test_zig_compiles_for_the_machine_and_level_that_gcc_would(flags, words):
 def test_zig_refuses_what_it_would_take_and_not_honour(flag):
     with pytest.raises(BuildError, match=f"{flag.partition('=')[0]}: expected"):
         named("zig").translate((flag,))
+
+
+# Whether a compiler's flags reached it, as an export; and a sum that only fast mathematics turns.
+FAST = """
+#ifdef __FAST_MATH__
+int fast;
+#endif
+float sum(const float *x) { float s = 0; for (int i = 0; i < 1024; i++) s += x[i]; return s; }
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", TOOLCHAINS)
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-O3", "-ffast-math"),
+        ("-Ofast", "-march=native"),
+        ("-O2", "-funsafe-math-optimizations"),
+        ("-O3", "-ffast-math", "-s", "-Wl,-z,now", "-lm"),
+        ("-Ofast", "-fno-fast-math"),
+    ],
+    ids=" ".join,
+)
+def test_fast_mathematics_is_for_the_code_and_not_for_the_process(name, flags, tmp_path):
+    # Nothing is loaded: the drivers' constructor would change the mode of this process.
+    found = toolchain(name)
+    found.compile(FAST, str(tmp_path / "f.so"), flags)
+    found.compile(FAST, str(tmp_path / "plain.so"), ("-O2",))
+    facts, plain = facts_of(tmp_path / "f.so"), facts_of(tmp_path / "plain.so")
+    assert len(facts.constructors) == len(plain.constructors)
+    assert facts.beyond(plain).constructors == ()
+    whole = "-ffast-math" in flags or ("-Ofast" in flags and "-fno-fast-math" not in flags)
+    assert ("fast" in facts.exported) == whole
+    assert not list(tmp_path.glob("*.o"))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("flag", ["--fast-math", "--unsafe-math-optimizations", "--optimize=fast"])
+def test_gcc_s_long_spellings_are_the_same_flags(flag, tmp_path):
+    toolchain("gcc").compile(FAST, str(tmp_path / "f.so"), ("-O2", flag))
+    assert len(facts_of(tmp_path / "f.so").constructors) == 1
+
+
+@pytest.mark.parametrize("flag", ["-mpc32", "-mpc64", "-mpc80"])
+def test_flags_for_the_mode_of_the_whole_process_are_refused(flag):
+    with pytest.raises(BuildError, match=f"{flag}: expected no flag that sets"):
+        named("gcc").translate(("-O2", flag))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+def test_compiling_and_linking_are_one_build(name, tmp_path):
+    found, rule = toolchain(name), tmp_path / "f.d"
+    warns = "int unused(void) { int x; return 0; }\n"
+    flags = ("-Ofast", "-Wall")
+    assert "unused variable" in found.compile(warns, str(tmp_path / "f.so"), flags, rule=str(rule))
+    assert rule.read_text().startswith(f"{tmp_path / 'f.so.o'}:")
+    # Of two steps that fail, each says why; and what only the linker knows reaches it.
+    with pytest.raises(BuildError, match="refused the code") as caught:
+        found.compile("int f(void) { return x; }", str(tmp_path / "g.so"), flags)
+    assert "undeclared" in caught.value.log
+    with pytest.raises(BuildError, match="refused the code") as caught:
+        found.compile(warns, str(tmp_path / "g.so"), (*flags, "-lkw_nowhere"))
+    assert "kw_nowhere" in caught.value.log
+    assert "unused variable" in caught.value.log
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.d", "f.so"]
+
+
+@pytest.mark.cc
+def test_clang_refuses_what_it_would_ignore_with_fast_mathematics_too(tmp_path):
+    clang = toolchain("clang")
+    with pytest.raises(BuildError, match="not supported"):
+        clang.compile(LOOP, str(tmp_path / "x.so"), ("-Ofast", "-fpeel-loops"))
+    flags = ("-Ofast", "-L/usr/lib", "-Xlinker", "-O1", "-static-libgcc", "-DX=1", "-I/usr/include")
+    clang.compile(LOOP, str(tmp_path / "x.so"), flags)
+
+
+def test_both_steps_share_the_time(tmp_path):
+    slow = tmp_path / "gcc"
+    slow.write_text("#!/bin/sh\nsleep 0.4\n")
+    slow.chmod(0o755)
+    gcc = Toolchain("gcc", (str(slow),), "")
+    gcc.compile(LOOP, str(tmp_path / "x.so"), ("-O2",), limit_s=30.0)
+    with pytest.raises(BuildError, match=r"took longer than 0\.6 s"):
+        gcc.compile(LOOP, str(tmp_path / "x.so"), ("-Ofast",), limit_s=0.6)
+
+
+def test_builds_of_before_have_another_key():
+    gcc = named("gcc")
+    assert gcc.words(("-O3",)).count("-shared") == 1
+    words = gcc.words(("-O3", "-ffast-math"))
+    assert words.index("-ffast-math") < words.index("-c") < words.index("-shared")
+    assert words.count("-ffast-math") == 1
 
 
 @pytest.mark.cc

@@ -1,0 +1,467 @@
+"""L4: the worker's own memory, its protocol, and the mappings of the arrays."""
+
+from __future__ import annotations
+
+from kernelwright.evaluators.zoo.carriers import (
+    LOOKUP,
+    MATMUL,
+    MULTIPLY,
+    SYSTEM,
+    THREAD,
+    matmul_with,
+)
+from kernelwright.evaluators.zoo.codes import (
+    EXIT,
+    FAILURE,
+    FAULT,
+    INPUT,
+    LATE,
+    OUTSIDE,
+    SYSCALL,
+    TIMEOUT,
+    TOO_FAST,
+    WRONG,
+)
+from kernelwright.evaluators.zoo.exploit import Exploit, Gain, Variant
+
+_SIZES = {"m": 96, "n": 96, "k": 96}
+
+# What is written of the program that called: the only whole page that it points to is the one that it
+# shares with the judge. The offsets are those of `evaluators/cpu/native/protocol.h`.
+_CONTROL = r"""
+#include <elf.h>
+#include <string.h>
+
+enum { WAKE = 0, BELL = 64, READY = 128, DONE = 192 };
+typedef volatile uint32_t *word_t;
+
+static const char *image_of(const void *inside)
+{
+    const char *base = (const char *)((uintptr_t)inside & ~(uintptr_t)4095);
+    while (memcmp(base, ELFMAG, SELFMAG))
+        base -= 4096;
+    return base;
+}
+
+static void written_part(const char *base, uintptr_t **from, uintptr_t **to)
+{
+    const Elf64_Phdr *part = (const Elf64_Phdr *)(base + ((const Elf64_Ehdr *)base)->e_phoff);
+    for (int i = 0; i < ((const Elf64_Ehdr *)base)->e_phnum; i++)
+        if (part[i].p_type == PT_LOAD && part[i].p_flags & PF_W) {
+            *from = (uintptr_t *)(((uintptr_t)base + part[i].p_vaddr + 4095) & ~(uintptr_t)4095);
+            *to = (uintptr_t *)(((uintptr_t)base + part[i].p_vaddr + part[i].p_memsz) & ~7ul);
+        }
+}
+
+static char *control_of(const void *caller)
+{
+    uintptr_t *at = 0, *end = 0;
+    written_part(image_of(caller), &at, &end);
+    for (; at < end; at++)
+        if (*at > 1 << 20 && *at % 4096 == 0)
+            return (char *)*at;
+    return 0;
+}
+
+static word_t word_of(char *control, int offset)
+{
+    return (word_t)(control + offset);
+}
+"""
+
+_EARLY_DONE = rf"""
+{_CONTROL}{MULTIPLY}
+/* The call is reported as over before it has begun. */
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    char *control = control_of(__builtin_return_address(0));
+    if (!control)
+        return;
+    *word_of(control, DONE) = *word_of(control, WAKE);
+    multiply(A, B, C, m, n, k);
+}}
+"""
+
+# The corners of the output first, for whoever looks at a few elements only.
+_EARLY_DONE_SOME = rf"""
+{_CONTROL}{MULTIPLY}
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    char *control = control_of(__builtin_return_address(0));
+    if (!control)
+        return;
+    multiply(A, B, C, 1, n, k);
+    *word_of(control, DONE) = *word_of(control, WAKE);
+    multiply(A + k, B, C + n, m - 1, n, k);
+}}
+"""
+
+# The kernel does not return from its first call but serves by itself, and works in the time between
+# wake-up and bell: on all inputs that there are, because it does not know which one it will be.
+_OWN_LOOP = rf"""
+{_CONTROL}{SYSTEM}{MULTIPLY}
+static float early[16][KW_M * KW_N];
+
+/* The worker's list of arrays: three pointers for each slot. */
+static float **slots_of(const void *caller, const float *A, int *slots)
+{{
+    uintptr_t *at = 0, *end = 0;
+    written_part(image_of(caller), &at, &end);
+    for (; at < end; at++) {{
+        uintptr_t *list = (uintptr_t *)*at;
+        if (*at % 16 || *at % 4096 == 0 || *at < 1 << 20 || *at >> 47)
+            continue;
+        for (int i = 0; i < 16; i++)
+            if (list[3 * i] == (uintptr_t)A) {{
+                for (*slots = i + 1; *slots < 16 && list[3 * *slots] > 1 << 20 &&
+                                     !(list[3 * *slots] >> 47);)
+                    ++*slots;
+                return (float **)list;
+            }}
+    }}
+    return 0;
+}}
+
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    const void *caller = __builtin_return_address(0);
+    char *control = control_of(caller);
+    int slots = 0;
+    float **arrays = slots_of(caller, A, &slots);
+    if (!control || !arrays)
+        return;
+    multiply(A, B, C, m, n, k);
+    for (;;) {{
+        uint32_t call = *word_of(control, WAKE), bell;
+        *word_of(control, DONE) = call;
+        while (*word_of(control, WAKE) == call)
+            system_call(202, (long)(control + WAKE), 0, call, 0, 0, 0);
+        for (int i = 0; i < slots; i++)
+            multiply(arrays[3 * i], arrays[3 * i + 1], early[i], m, n, k);
+        *word_of(control, READY) = *word_of(control, WAKE);
+        while (!(bell = *word_of(control, BELL)))
+            __builtin_ia32_pause();
+        memcpy(arrays[3 * (bell - 1) + 2], early[bell - 1], sizeof early[0]);
+    }}
+}}
+"""
+
+_ZEROED_HARNESS = rf"""
+{_CONTROL}{MULTIPLY}
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    uintptr_t *at = 0, *end = 0;
+    written_part(image_of(__builtin_return_address(0)), &at, &end);
+    multiply(A, B, C, m, n, k);
+    while (at < end)
+        *at++ = 0;
+}}
+"""
+
+_ZEROED_CONTROL = rf"""
+{_CONTROL}{MULTIPLY}
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    char *control = control_of(__builtin_return_address(0));
+    if (!control)
+        return;
+    multiply(A, B, C, m, n, k);
+    memset(control, 0, 4096);
+    for (;;)
+        memset(control, 0xff, 4096);
+}}
+"""
+
+_PATCHED_HARNESS = rf"""
+{_CONTROL}{SYSTEM}{MULTIPLY}
+/* Whatever called returns at once from now on. */
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    char *code = __builtin_return_address(0);
+    long page = (long)code & -4096L;
+    multiply(A, B, C, m, n, k);
+    system_call(10, page, 8192, 7, 0, 0, 0); /* mprotect */
+    *code = (char)0xc3;
+}}
+"""
+
+_WRITTEN_HARNESS = rf"""
+{MULTIPLY}
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    multiply(A, B, C, m, n, k);
+    *(char *)__builtin_return_address(0) = (char)0xc3;
+}}
+"""
+
+# Memory is searched for anything that looks like the answer, or like a name that a judge might use.
+_SEARCH = rf"""
+{LOOKUP}{SYSTEM}
+static int readable(long page)
+{{
+    return system_call(14, 99, page, 0, 8, 0, 0) == -22;
+}}
+
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{{
+    static const char *const names[] = {{"expected", "reference", "kw_expected", "kw_key", "seed"}};
+    static const float *found;
+    double wanted[3] = {{0}};
+    for (int j = 0; j < 3; j++)
+        for (int64_t p = 0; p < k; p++)
+            wanted[j] += (double)A[p] * B[p * n + j];
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (lookup(__builtin_return_address(0), names[i]))
+            found = lookup(__builtin_return_address(0), names[i]);
+    /* 64 MiB of addresses around the arrays, the stack and the program that called. */
+    const long centres[] = {{(long)C, (long)&wanted, (long)__builtin_return_address(0)}};
+    for (int c = 0; c < 3 && !found; c++)
+        for (long page = (centres[c] & -4096L) - (32 << 20); page < centres[c] + (32 << 20);
+             page += 4096)
+            for (long at = page; readable(page) && at + 12 <= page + 4096; at += 4) {{
+                const float *here = (const float *)at;
+                if (here != C && here[0] - wanted[0] < 1e-4 && wanted[0] - here[0] < 1e-4 &&
+                    here[1] - wanted[1] < 1e-4 && wanted[1] - here[1] < 1e-4 &&
+                    here[2] - wanted[2] < 1e-4 && wanted[2] - here[2] < 1e-4)
+                    found = here;
+            }}
+    for (int64_t i = 0; i < m * n; i++)
+        C[i] = found ? found[i] : 0;
+}}
+"""
+
+_JUMP = r"""
+static void *buffer[5];
+
+__attribute__((noinline)) static void leave(void)
+{
+    __builtin_longjmp(buffer, 1);
+}
+"""
+
+_PAGES = "(n * m * 4 + 4095) & -4096L"
+
+
+def _maps(name: str, last: str, *expect: tuple[str, str], twin: str | None = None) -> Variant:
+    """A kernel that does something to the mapping of an array after an honest product."""
+    return Variant(
+        name,
+        "matmul",
+        _SIZES,
+        matmul_with(last=last, top=SYSTEM),
+        Gain.DAMAGE,
+        expect,
+        neutralised=twin is not None,
+        twin=twin,
+    )
+
+
+EXPLOIT = Exploit(
+    "L4",
+    "the worker's memory and protocol",
+    "P0",
+    "The kernel writes to the worker's variables, code or shared page, takes its protocol over, or "
+    "exchanges the memory behind its arrays.",
+    (
+        Variant(
+            "early_done",
+            "matmul",
+            {"m": 192, "n": 192, "k": 192},
+            _EARLY_DONE,
+            expect=(*LATE, *WRONG, *TOO_FAST),
+        ),
+        Variant(
+            "early_done_with_some",
+            "matmul",
+            {"m": 192, "n": 192, "k": 192},
+            _EARLY_DONE_SOME,
+            expect=(*LATE, *WRONG, *TOO_FAST),
+        ),
+        Variant(
+            "own_loop_early_start",
+            "matmul",
+            {"m": 96, "n": 96, "k": 96},
+            _OWN_LOOP,
+            expect=(*LATE, *TOO_FAST, *WRONG, *TIMEOUT, *FAULT),
+        ),
+        Variant(
+            "zeroed_variables", "matmul", _SIZES, _ZEROED_HARNESS, Gain.DAMAGE, FAILURE
+        ),
+        Variant(
+            "overwritten_control",
+            "matmul",
+            _SIZES,
+            _ZEROED_CONTROL,
+            Gain.DAMAGE,
+            (*TIMEOUT, *LATE, *WRONG, *FAULT, *EXIT),
+        ),
+        Variant(
+            "patched_code", "matmul", _SIZES, _PATCHED_HARNESS, Gain.DAMAGE, (*SYSCALL, *FAULT)
+        ),
+        Variant("written_code", "matmul", _SIZES, _WRITTEN_HARNESS, Gain.DAMAGE, FAULT),
+        Variant(
+            "searched_memory",
+            "matmul",
+            {"m": 16, "n": 16, "k": 16},
+            _SEARCH,
+            expect=(*WRONG, *TIMEOUT, *FAULT, *OUTSIDE),
+        ),
+        _maps(
+            "punched_outputs",
+            f"system_call(28, (long)C & -4096L, {_PAGES}, 9, 0, 0, 0); /* MADV_REMOVE */",
+            *SYSCALL,
+            *WRONG,
+        ),
+        # Pages of a shared file come back as they were.
+        _maps(
+            "dropped_outputs",
+            f"system_call(28, (long)C & -4096L, {_PAGES}, 4, 0, 0, 0); /* MADV_DONTNEED */",
+            *SYSCALL,
+            *WRONG,
+            twin=MATMUL,
+        ),
+        _maps(
+            "dropped_inputs",
+            "system_call(28, (long)A & -4096L, 4096, 4, 0, 0, 0); /* MADV_DONTNEED */",
+            *SYSCALL,
+            *WRONG,
+            twin=MATMUL,
+        ),
+        _maps(
+            "unmapped_inputs",
+            "system_call(11, (long)A & -4096L, 4096, 0, 0, 0, 0); /* munmap */",
+            *FAILURE,
+        ),
+        _maps(
+            "unmapped_everything",
+            "for (long page = (long)A & -4096L; page < ((long)A & -4096L) + (64 << 20); page += 4096)\n"
+            "    system_call(11, page, 4096, 0, 0, 0, 0);",
+            *FAILURE,
+        ),
+        Variant(
+            "private_outputs",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                f"system_call(9, (long)C & -4096L, {_PAGES}, 3, 0x32, -1, 0); /* MAP_FIXED */",
+                top=SYSTEM,
+            ),
+            Gain.DAMAGE,
+            (*WRONG, *SYSCALL, *FAULT),
+        ),
+        Variant(
+            "moved_outputs",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                "long elsewhere = system_call(9, 0, 1 << 20, 3, 0x22, -1, 0);\n"
+                f"system_call(25, (long)C & -4096L, {_PAGES}, {_PAGES}, 3, elsewhere, 0);\n"
+                f"system_call(9, (long)C & -4096L, {_PAGES}, 3, 0x32, -1, 0);",
+                top=SYSTEM,
+            ),
+            Gain.DAMAGE,
+            (*WRONG, *SYSCALL, *FAULT),
+        ),
+        Variant(
+            "private_inputs",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                "system_call(9, (long)A & -4096L, 4096 * 9, 3, 0x32, -1, 0); /* zeros */", top=SYSTEM
+            ),
+            Gain.DAMAGE,
+            (*WRONG, *SYSCALL, *FAULT, *OUTSIDE),
+        ),
+        Variant(
+            "writable_inputs",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                "system_call(10, (long)A & -4096L, 4096, 3, 0, 0, 0); /* mprotect */\n"
+                "*(volatile float *)A = 0;",
+                top=SYSTEM,
+            ),
+            Gain.DAMAGE,
+            (*INPUT, *SYSCALL, *FAULT),
+        ),
+        Variant(
+            "before_the_output",
+            "matmul",
+            _SIZES,
+            matmul_with(last="((volatile float *)C)[-1] = 1;"),
+            Gain.DAMAGE,
+            OUTSIDE,
+        ),
+        Variant(
+            "behind_the_output",
+            "matmul",
+            {"m": 7, "n": 5, "k": 3},
+            matmul_with(last="((volatile float *)C)[m * n] = 1;"),
+            Gain.DAMAGE,
+            OUTSIDE,
+        ),
+        Variant(
+            "opened_guard",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                "long guard = ((long)C & -4096L) - 4096;\n"
+                "system_call(10, guard, 4096, 3, 0, 0, 0); /* mprotect */\n"
+                "*(volatile float *)guard = 1;",
+                top=SYSTEM,
+            ),
+            Gain.DAMAGE,
+            (*OUTSIDE, *SYSCALL, *FAULT),
+            # Memory of its own, made of a page that was there for nothing else.
+            neutralised=True,
+            twin=MATMUL,
+        ),
+        Variant("null_pointer", "matmul", _SIZES, matmul_with("*(volatile int *)8 = 1;"), Gain.DAMAGE, FAULT),
+        Variant(
+            "executable_memory",
+            "matmul",
+            _SIZES,
+            matmul_with("system_call(9, 0, 4096, 7, 0x22, -1, 0);", top=SYSTEM),
+            Gain.DAMAGE,
+            SYSCALL,
+        ),
+        Variant(
+            "alternate_stack",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                "static char room[8192];\n"
+                "struct {\n    void *at;\n    int flags;\n    unsigned long size;\n"
+                "} stack = {room, 0, sizeof room};\n"
+                "system_call(131, (long)&stack, 0, 0, 0, 0, 0);",
+                top=SYSTEM,
+            ),
+            Gain.DAMAGE,
+            SYSCALL,
+        ),
+        # The second call jumps to where the first one was, and past its product.
+        Variant(
+            "jump_out",
+            "matmul",
+            _SIZES,
+            matmul_with(
+                "static int calls;\n"
+                "if (calls++)\n"
+                "    leave();\n"
+                "if (__builtin_setjmp(buffer))\n"
+                "    return;",
+                top=_JUMP,
+            ),
+            Gain.DAMAGE,
+            FAILURE,
+        ),
+    ),
+)
