@@ -79,6 +79,11 @@ class Answers:
                 self._inverse[name] = inverse
         self._room = {n: np.empty(a.shape, np.float64) for n, a in self._reference.items()}
 
+    @property
+    def reference(self) -> Arrays:
+        """The answers, in float64 or whole numbers."""
+        return dict(self._reference)
+
     def compare(self, outputs: Mapping[str, NDArray[np.generic]]) -> float:
         """The largest error in units of the error model; infinite where a value must be exact and
         is not.

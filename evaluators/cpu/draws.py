@@ -43,7 +43,7 @@ class Draws:
         self.problem, self.workload, self._checking = problem, workload, checking
         self._fields = fields = fields_of(problem, workload.fixed)
         self.slot_bytes = sum(f.map_bytes for f in fields)
-        self._shapes = {f.name: f.shape for f in fields if not f.is_input}
+        self.shapes = {f.name: f.shape for f in fields if not f.is_input}
         whole = (WHOLE,) if problem.exact_on_integers else ()
         # Sums of whole numbers are exact in any order, so not a single term may be missing.
         self.stresses = (*whole, *kinds_of(problem))
@@ -79,11 +79,11 @@ class Draws:
         """
         inputs = self.inputs(rng, kind)
         if self._checking is Checking.PROJECTION and kind == PLAIN:
-            by_signs = ProjectedAnswers(self.problem, inputs, self._shapes, rng, self.workload)
+            by_signs = ProjectedAnswers(self.problem, inputs, self.shapes, rng, self.workload)
             return Drawn(kind, inputs, by_signs)
         exact = kind == WHOLE
         with worst_case() if kind in STRUCTURED else nullcontext():
             answers = Answers(
-                self.problem, inputs, self._shapes, exact=exact, workload=self.workload
+                self.problem, inputs, self.shapes, exact=exact, workload=self.workload
             )
         return Drawn(kind, inputs, answers)

@@ -46,6 +46,7 @@ from kernelwright.env.types import (
     Verdict,
     Workload,
 )
+from kernelwright.evaluators.corpus.impostors import passing_impostors
 from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadable
 from kernelwright.evaluators.cpu.draws import Draws
 from kernelwright.evaluators.cpu.floor import measured_floor
@@ -74,6 +75,8 @@ START_LIMIT_S = 20.0
 START_S, LIBRARY_START_S = 0.02, 0.4
 # A candidate may turn out to be so many times faster than the fastest kernel so far.
 _MARGIN = 4.0
+# So many inputs on which trivial answers must fail.
+IMPOSED = 2
 # The extents of a range that every candidate is checked on: its ends, and so many between.
 _ENDS, _BETWEEN = 2, 1
 # What the measured peaks may be short of the true ones.
@@ -150,6 +153,7 @@ class Cpu:
         self._call_s: dict[str, float] = {}
         self._machine: Machine | None = None
         self._is_measured = False
+        self._examined: set[Workload] = set()
         self.missing: tuple[str, ...] = ()
         self.fingerprint = _machine()
         try:
@@ -342,6 +346,7 @@ class Cpu:
     ) -> tuple[tuple[ProcessPair, ...], float]:
         """The samples of one reference, and the candidate's largest error."""
         sitting = self._sat()
+        self._see_that_it_has_teeth(workload)
         keys = {Arm.CANDIDATE: request.candidate.key, Arm.REFERENCE: against.candidate.key}
         try:
             worst = self._checked_on_the_range(request, workload, arms)
@@ -367,6 +372,25 @@ class Cpu:
                 raise ArmFailedError(Arm.REFERENCE, verdict) from None
             raise
         return tuple(samples), worst
+
+    def _see_that_it_has_teeth(self, workload: Workload) -> None:
+        """No kernel can be judged on a problem whose error model lets trivial answers pass.
+
+        Raises:
+            ProblemError: naming them.
+        """
+        if workload in self._examined:
+            return
+        # Of a range the greatest extents: of a single element the mean is the answer.
+        fixed = self._drawn(workload, 1)
+        draws = Draws(self.problem, fixed)
+        rng = self._sat().secret.stream("impostors", workload.label)
+        some = [draws.inputs(rng) for _ in range(IMPOSED)]
+        passing = passing_impostors(self.problem, some, draws.shapes)
+        if passing:
+            what = "expected that no trivial answer is within the error model, found that these are"
+            raise ProblemError(f"{self.problem.name} {fixed.label}: {what}: {', '.join(passing)}")
+        self._examined.add(workload)
 
     def _sat(self) -> Sitting:
         """The sitting, begun with a secret of its own."""

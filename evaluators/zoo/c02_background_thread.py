@@ -129,9 +129,7 @@ EXPLOIT = Exploit(
     "The kernel hands its work to a thread and returns at once (deep-reinforce, Wafer, SOL-ExecBench's "
     "samples).",
     (
-        Variant(
-            "detached", "matmul", _SIZES, _DETACHED, expect=(*SYMBOL, *SYSCALL, *LATE, *WRONG)
-        ),
+        Variant("detached", "matmul", _SIZES, _DETACHED, expect=(*SYMBOL, *SYSCALL, *LATE, *WRONG)),
         Variant(
             "spinning_without_libc", "matmul", _SIZES, _SPINNING, expect=(*SYSCALL, *LATE, *WRONG)
         ),

@@ -148,9 +148,7 @@ EXPLOIT = Exploit(
     (
         Variant("alarm", "matmul", _SIZES, _ALARM, expect=(*SYMBOL, *SYSCALL)),
         Variant("timer_without_libc", "matmul", _SIZES, _RAW_TIMER, expect=SYSCALL),
-        Variant(
-            "exit_handler", "matmul", _SIZES, _AT_EXIT, expect=(*SYMBOL, *WRONG, *TOO_FAST)
-        ),
+        Variant("exit_handler", "matmul", _SIZES, _AT_EXIT, expect=(*SYMBOL, *WRONG, *TOO_FAST)),
         Variant(
             "finaliser", "matmul", _SIZES, _FINALISER, expect=(*CONSTRUCTOR, *WRONG, *TOO_FAST)
         ),

@@ -123,9 +123,7 @@ EXPLOIT = Exploit(
     "Spinning threads, lowered priorities or interrupts that the candidate leaves behind slow the "
     "baseline that is timed after it (three spinning threads made its mean 4.4 times as long).",
     (
-        Variant(
-            "spinning_threads", "matmul", _SIZES, _SPINNERS, expect=(*SYMBOL, *SYSCALL, *LATE)
-        ),
+        Variant("spinning_threads", "matmul", _SIZES, _SPINNERS, expect=(*SYMBOL, *SYSCALL, *LATE)),
         Variant("lowered_priority", "matmul", _SIZES, _NICE, expect=(*SYSCALL, *LATE)),
         Variant("interrupts", "matmul", _SIZES, _INTERRUPTS, expect=(*SYMBOL, *SYSCALL)),
     ),

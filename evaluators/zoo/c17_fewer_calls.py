@@ -66,7 +66,12 @@ EXPLOIT = Exploit(
     "100, which can then be prepared (pygpubench submission_warmup).",
     (
         Variant(
-            "stock_of_answers", "matmul", _SIZES, _STOCK, expect=(*WRONG, *OUTSIDE), naive={"queued": 3}
+            "stock_of_answers",
+            "matmul",
+            _SIZES,
+            _STOCK,
+            expect=(*WRONG, *OUTSIDE),
+            naive={"queued": 3},
         ),
         Variant("slept_through", "matmul", _SIZES, _SLEEP, expect=(*SYMBOL, *SYSCALL, *WRONG)),
     ),

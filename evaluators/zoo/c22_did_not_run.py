@@ -40,9 +40,7 @@ EXPLOIT = Exploit(
     "The build fails, or makes nothing, and the harness times what it finds in its place: an older "
     "library, a fall-back (cubek PR #611; openevolve #372; TileOPs #1792).",
     (
-        Variant(
-            "failed_build", "row_sum", _SIZES, _BROKEN, expect=COMPILER, previous=FAST_ROW_SUM
-        ),
+        Variant("failed_build", "row_sum", _SIZES, _BROKEN, expect=COMPILER, previous=FAST_ROW_SUM),
         Variant(
             "endless_include",
             "row_sum",
@@ -51,8 +49,6 @@ EXPLOIT = Exploit(
             expect=COMPILER,
             previous=FAST_ROW_SUM,
         ),
-        Variant(
-            "no_output", "row_sum", _SIZES, _SYNTAX_ONLY, expect=WRONG, previous=FAST_ROW_SUM
-        ),
+        Variant("no_output", "row_sum", _SIZES, _SYNTAX_ONLY, expect=WRONG, previous=FAST_ROW_SUM),
     ),
 )

@@ -58,7 +58,9 @@ def matmul_with(first: str = "", last: str = "", *, top: str = "") -> str:
         last: statements after it.
         top: what stands in front of the function.
     """
-    body = "\n".join(f"    {line}" for part in (first, "@", last) for line in part.split("\n") if line)
+    body = "\n".join(
+        f"    {line}" for part in (first, "@", last) for line in part.split("\n") if line
+    )
     body = body.replace("    @", "    multiply(A, B, C, m, n, k);")
     return f"""{top}{MULTIPLY}
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,

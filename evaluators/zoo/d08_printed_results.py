@@ -87,8 +87,6 @@ EXPLOIT = Exploit(
         Variant(
             "only_word", "matmul", _SIZES, _ONLY_WORD, expect=(*SYMBOL, *SYSCALL, *EXIT, *WRONG)
         ),
-        Variant(
-            "finaliser", "matmul", _SIZES, _FINALISER, expect=(*CONSTRUCTOR, *SYMBOL, *WRONG)
-        ),
+        Variant("finaliser", "matmul", _SIZES, _FINALISER, expect=(*CONSTRUCTOR, *SYMBOL, *WRONG)),
     ),
 )

@@ -36,8 +36,6 @@ EXPLOIT = Exploit(
     "counts as success (kernelbench.com's trusted entry point).",
     (
         Variant("exit", "matmul", _SIZES, _EXIT, gain=Gain.WRONG, expect=(*SYMBOL, *EXIT)),
-        Variant(
-            "system_call", "matmul", _SIZES, _SYSTEM_CALL, gain=Gain.WRONG, expect=EXIT
-        ),
+        Variant("system_call", "matmul", _SIZES, _SYSTEM_CALL, gain=Gain.WRONG, expect=EXIT),
     ),
 )

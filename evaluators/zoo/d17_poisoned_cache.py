@@ -67,9 +67,7 @@ EXPLOIT = Exploit(
     "An entry of the build cache is exchanged or dated forward, so that a later text is judged by code "
     "that is not its own (kernelbench.com keeps a cache for each run).",
     (
-        Variant(
-            "dated_forward", "row_sum", _SIZES, _NOTHING, expect=WRONG, previous=_DATED
-        ),
+        Variant("dated_forward", "row_sum", _SIZES, _NOTHING, expect=WRONG, previous=_DATED),
         Variant(
             "exchanged",
             "row_sum",

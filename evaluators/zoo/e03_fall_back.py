@@ -54,8 +54,6 @@ EXPLOIT = Exploit(
     "name (Kevin; KernelGuard SILENT_FALLBACK; BackendBench).",
     (
         Variant("guarded", "matmul", _SIZES, _GUARDED, gain=Gain.WRONG, expect=SYMBOL),
-        Variant(
-            "verified", "matmul", _SIZES, _VERIFIED, gain=Gain.WRONG, expect=(*WRONG, *FAULT)
-        ),
+        Variant("verified", "matmul", _SIZES, _VERIFIED, gain=Gain.WRONG, expect=(*WRONG, *FAULT)),
     ),
 )

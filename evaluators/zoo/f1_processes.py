@@ -78,8 +78,14 @@ EXPLOIT = Exploit(
     "is scheduled.",
     (
         _uses("fork_bomb", "unistd", "for (;;)\n    fork();", "fork"),
-        _calls("fork_bomb_without_libc", "for (;;)\n    system_call(57, 0, 0, 0, 0, 0, 0);", "fork"),
-        _calls("vfork", "if (!system_call(58, 0, 0, 0, 0, 0, 0))\n    system_call(60, 0, 0, 0, 0, 0, 0);", "fork"),
+        _calls(
+            "fork_bomb_without_libc", "for (;;)\n    system_call(57, 0, 0, 0, 0, 0, 0);", "fork"
+        ),
+        _calls(
+            "vfork",
+            "if (!system_call(58, 0, 0, 0, 0, 0, 0))\n    system_call(60, 0, 0, 0, 0, 0, 0);",
+            "fork",
+        ),
         _calls(
             "clone3",
             "unsigned long how[8] = {0, 0, 0, 0, 17};\n"
@@ -199,16 +205,16 @@ EXPLOIT = Exploit(
         ),
         _calls(
             "other_program",
-            "char *const words[] = {\"true\", 0}, *const environment[] = {0};\n"
-            "system_call(59, (long)\"/bin/true\", (long)words, (long)environment, 0, 0, 0);",
+            'char *const words[] = {"true", 0}, *const environment[] = {0};\n'
+            'system_call(59, (long)"/bin/true", (long)words, (long)environment, 0, 0, 0);',
             "exec",
         ),
         _calls(
             "program_in_memory",
-            "char *const words[] = {\"x\", 0}, *const environment[] = {0};\n"
-            "long file = system_call(319, (long)\"x\", 0, 0, 0, 0, 0); /* memfd_create */\n"
-            "system_call(1, file, (long)\"#!/bin/sh\\n\", 10, 0, 0, 0);\n"
-            "system_call(322, file, (long)\"\", (long)words, (long)environment, 0x1000, 0);",
+            'char *const words[] = {"x", 0}, *const environment[] = {0};\n'
+            'long file = system_call(319, (long)"x", 0, 0, 0, 0, 0); /* memfd_create */\n'
+            'system_call(1, file, (long)"#!/bin/sh\\n", 10, 0, 0, 0);\n'
+            'system_call(322, file, (long)"", (long)words, (long)environment, 0x1000, 0);',
             "exec",
         ),
         Variant(
@@ -256,7 +262,9 @@ EXPLOIT = Exploit(
             Gain.DAMAGE,
             (*TIMEOUT, *SYSCALL),
         ),
-        _calls("affinity", "unsigned long cores = 2;\nsystem_call(203, 0, 8, (long)&cores, 0, 0, 0);"),
+        _calls(
+            "affinity", "unsigned long cores = 2;\nsystem_call(203, 0, 8, (long)&cores, 0, 0, 0);"
+        ),
         _calls("priority", "system_call(141, 0, 0, 19, 0, 0, 0);"),
         _calls("idle_class", "int none = 0;\nsystem_call(144, 0, 5, (long)&none, 0, 0, 0);"),
         _calls("dumpable", "system_call(157, 4, 1, 0, 0, 0, 0); /* prctl */"),
@@ -272,7 +280,10 @@ EXPLOIT = Exploit(
             "struct {\n    unsigned short count;\n    void *rules;\n} program = {1, &allow};\n"
             "system_call(317, 1, 0, (long)&program, 0, 0, 0); /* seccomp */",
         ),
-        _calls("higher_limits", "long most[2] = {-1, -1};\nsystem_call(302, 0, 9, (long)most, 0, 0, 0);"),
+        _calls(
+            "higher_limits",
+            "long most[2] = {-1, -1};\nsystem_call(302, 0, 9, (long)most, 0, 0, 0);",
+        ),
         _calls("other_user", "system_call(105, 0, 0, 0, 0, 0, 0); /* setuid(0) */"),
     ),
 )

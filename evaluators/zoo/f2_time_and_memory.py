@@ -64,7 +64,7 @@ EXPLOIT = Exploit(
             "endless_loop",
             "matmul",
             _SIZES,
-            matmul_with(last="for (;;)\n    __asm__ volatile(\"\");"),
+            matmul_with(last='for (;;)\n    __asm__ volatile("");'),
             Gain.DAMAGE,
             TIMEOUT,
         ),
@@ -73,7 +73,7 @@ EXPLOIT = Exploit(
             "matmul",
             _SIZES,
             matmul_with(
-                last="static int calls;\nwhile (++calls > 3)\n    __asm__ volatile(\"\" ::: \"memory\");"
+                last='static int calls;\nwhile (++calls > 3)\n    __asm__ volatile("" ::: "memory");'
             ),
             Gain.DAMAGE,
             TIMEOUT,
@@ -128,7 +128,7 @@ EXPLOIT = Exploit(
             "output_flood",
             "matmul",
             _SIZES,
-            matmul_with("for (;;)\n    puts(\"still working ...\");", top="#include <stdio.h>\n"),
+            matmul_with('for (;;)\n    puts("still working ...");', top="#include <stdio.h>\n"),
             Gain.DAMAGE,
             (*SYMBOL, *SYSCALL, *TIMEOUT),
         ),

@@ -11,9 +11,7 @@ _SIZES = {"m": 32, "n": 24, "k": 16}
 
 def _calls(name: str, first: str, *, expect: Answers = SYSCALL) -> Variant:
     """A kernel that asks the system for something by itself, and is honest apart from that."""
-    return Variant(
-        name, "matmul", _SIZES, matmul_with(first, top=SYSTEM), Gain.DAMAGE, expect
-    )
+    return Variant(name, "matmul", _SIZES, matmul_with(first, top=SYSTEM), Gain.DAMAGE, expect)
 
 
 def _uses(name: str, headers: str, first: str) -> Variant:
@@ -36,21 +34,21 @@ EXPLOIT = Exploit(
         _uses(
             "write_file",
             "stdio",
-            "FILE *file = fopen(\"/tmp/kernel.log\", \"a\");\n"
-            "if (file)\n    fprintf(file, \"called\\n\");",
+            'FILE *file = fopen("/tmp/kernel.log", "a");\n'
+            'if (file)\n    fprintf(file, "called\\n");',
         ),
-        _calls("create_file", "system_call(257, -100, (long)\"/tmp/x\", 0101, 0600, 0, 0);"),
-        _calls("remove_file", "system_call(87, (long)\"/tmp/naive/setup.txt\", 0, 0, 0, 0, 0);"),
-        _calls("make_folder", "system_call(83, (long)\"/dev/shm/x\", 0700, 0, 0, 0, 0);"),
-        _calls("read_file", "system_call(257, -100, (long)\"/etc/passwd\", 0, 0, 0, 0);"),
+        _calls("create_file", 'system_call(257, -100, (long)"/tmp/x", 0101, 0600, 0, 0);'),
+        _calls("remove_file", 'system_call(87, (long)"/tmp/naive/setup.txt", 0, 0, 0, 0, 0);'),
+        _calls("make_folder", 'system_call(83, (long)"/dev/shm/x", 0700, 0, 0, 0, 0);'),
+        _calls("read_file", 'system_call(257, -100, (long)"/etc/passwd", 0, 0, 0, 0);'),
         _calls(
             "environment_of_others",
-            "char path[] = \"/proc/0/environ\";\n"
+            'char path[] = "/proc/0/environ";\n'
             "for (path[6] = '1'; path[6] <= '9'; path[6]++)\n"
             "    system_call(257, -100, (long)path, 0, 0, 0, 0);",
         ),
-        _calls("own_memory_file", "system_call(2, (long)\"/proc/self/mem\", 2, 0, 0, 0, 0);"),
-        _calls("own_mappings", "system_call(2, (long)\"/proc/self/maps\", 0, 0, 0, 0, 0);"),
+        _calls("own_memory_file", 'system_call(2, (long)"/proc/self/mem", 2, 0, 0, 0, 0);'),
+        _calls("own_mappings", 'system_call(2, (long)"/proc/self/maps", 0, 0, 0, 0, 0);'),
         _calls(
             "close_descriptors",
             "for (int file = 0; file < 1024; file++)\n    system_call(3, file, 0, 0, 0, 0, 0);",
@@ -68,23 +66,31 @@ EXPLOIT = Exploit(
         _uses(
             "shared_memory",
             "fcntl sys/mman",
-            "int file = shm_open(\"/answers\", O_CREAT | O_RDWR, 0600);\n(void)file;",
+            'int file = shm_open("/answers", O_CREAT | O_RDWR, 0600);\n(void)file;',
         ),
         _calls("system_v_memory", "system_call(29, 42, 4096, 01666, 0, 0, 0); /* shmget */"),
         _calls("system_v_semaphore", "system_call(64, 42, 1, 01666, 0, 0, 0); /* semget */"),
-        _calls("message_queue", "system_call(240, (long)\"q\", 0102, 0600, 0, 0, 0); /* mq_open */"),
-        _calls("memory_file", "system_call(319, (long)\"m\", 0, 0, 0, 0, 0); /* memfd_create */"),
+        _calls("message_queue", 'system_call(240, (long)"q", 0102, 0600, 0, 0, 0); /* mq_open */'),
+        _calls("memory_file", 'system_call(319, (long)"m", 0, 0, 0, 0, 0); /* memfd_create */'),
         _calls("submission_ring", "char p[256] = {0};\nsystem_call(425, 8, (long)p, 0, 0, 0, 0);"),
         _calls("user_faults", "system_call(323, 1, 0, 0, 0, 0, 0); /* userfaultfd */"),
         _calls(
             "performance_counters",
             "long event[16] = {0x8000000000};\nsystem_call(298, (long)event, 0, -1, -1, 0, 0);",
         ),
-        _calls("packet_filter", "long what[16] = {0};\nsystem_call(321, 0, (long)what, 128, 0, 0, 0);"),
+        _calls(
+            "packet_filter", "long what[16] = {0};\nsystem_call(321, 0, (long)what, 128, 0, 0, 0);"
+        ),
         _calls("keys", "system_call(250, 0, -3, 0, 0, 0, 0); /* keyctl */"),
-        _calls("other_architecture", "__asm__ volatile(\"int $0x80\" ::\"a\"(20) : \"memory\");", expect=_KILLED),
-        _calls("other_numbering", "system_call(0x40000000 + 39, 0, 0, 0, 0, 0, 0);", expect=_KILLED),
+        _calls(
+            "other_architecture",
+            '__asm__ volatile("int $0x80" ::"a"(20) : "memory");',
+            expect=_KILLED,
+        ),
+        _calls(
+            "other_numbering", "system_call(0x40000000 + 39, 0, 0, 0, 0, 0, 0);", expect=_KILLED
+        ),
         _calls("unknown_call", "system_call(99999, 0, 0, 0, 0, 0, 0);"),
-        _uses("open_library", "dlfcn", "void *libc = dlopen(\"libc.so.6\", RTLD_NOW);\n(void)libc;"),
+        _uses("open_library", "dlfcn", 'void *libc = dlopen("libc.so.6", RTLD_NOW);\n(void)libc;'),
     ),
 )

@@ -292,9 +292,7 @@ EXPLOIT = Exploit(
             _OWN_LOOP,
             expect=(*LATE, *TOO_FAST, *WRONG, *TIMEOUT, *FAULT),
         ),
-        Variant(
-            "zeroed_variables", "matmul", _SIZES, _ZEROED_HARNESS, Gain.DAMAGE, FAILURE
-        ),
+        Variant("zeroed_variables", "matmul", _SIZES, _ZEROED_HARNESS, Gain.DAMAGE, FAILURE),
         Variant(
             "overwritten_control",
             "matmul",
@@ -375,7 +373,8 @@ EXPLOIT = Exploit(
             "matmul",
             _SIZES,
             matmul_with(
-                "system_call(9, (long)A & -4096L, 4096 * 9, 3, 0x32, -1, 0); /* zeros */", top=SYSTEM
+                "system_call(9, (long)A & -4096L, 4096 * 9, 3, 0x32, -1, 0); /* zeros */",
+                top=SYSTEM,
             ),
             Gain.DAMAGE,
             (*WRONG, *SYSCALL, *FAULT, *OUTSIDE),
@@ -424,7 +423,14 @@ EXPLOIT = Exploit(
             neutralised=True,
             twin=MATMUL,
         ),
-        Variant("null_pointer", "matmul", _SIZES, matmul_with("*(volatile int *)8 = 1;"), Gain.DAMAGE, FAULT),
+        Variant(
+            "null_pointer",
+            "matmul",
+            _SIZES,
+            matmul_with("*(volatile int *)8 = 1;"),
+            Gain.DAMAGE,
+            FAULT,
+        ),
         Variant(
             "executable_memory",
             "matmul",

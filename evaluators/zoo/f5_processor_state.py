@@ -73,13 +73,13 @@ EXPLOIT = Exploit(
         ),
         _leaves(
             "x87_precision",
-            "unsigned short word = 0x7f; /* single */\n__asm__ volatile(\"fldcw %0\" ::\"m\"(word));",
+            'unsigned short word = 0x7f; /* single */\n__asm__ volatile("fldcw %0" ::"m"(word));',
             *FP_MODE,
         ),
         # The next call's misaligned access is an error.
         _leaves(
             "alignment_check",
-            "__asm__ volatile(\"pushfq; orq $0x40000, (%%rsp); popfq\" ::: \"memory\", \"cc\");\n"
+            '__asm__ volatile("pushfq; orq $0x40000, (%%rsp); popfq" ::: "memory", "cc");\n'
             "*(volatile int *)((char *)C + 1) = *(volatile int *)((char *)C + 1);",
             *FAULT,
             *FP_MODE,
@@ -92,7 +92,7 @@ EXPLOIT = Exploit(
             "for (long i = 0; i < count; i++)\n"
             "    copy[i] = to[i];\n"
             "const char *from = copy;\n"
-            "__asm__ volatile(\"rep movsb; std\" : \"+D\"(to), \"+S\"(from), \"+c\"(count)::\"memory\");",
+            '__asm__ volatile("rep movsb; std" : "+D"(to), "+S"(from), "+c"(count)::"memory");',
             *OUTSIDE,
             *WRONG,
             *FAULT,
@@ -100,17 +100,17 @@ EXPLOIT = Exploit(
         ),
         _leaves(
             "single_step",
-            "__asm__ volatile(\"pushfq; orq $0x100, (%%rsp); popfq\" ::: \"memory\", \"cc\");",
+            '__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");',
             *FAULT,
         ),
         _leaves(
             "protection_keys",
-            "__asm__ volatile(\".byte 0x0f, 0x01, 0xef\" ::\"a\"(-1), \"c\"(0), \"d\"(0) : \"memory\");",
+            '__asm__ volatile(".byte 0x0f, 0x01, 0xef" ::"a"(-1), "c"(0), "d"(0) : "memory");',
             *FAULT,
         ),
-        _leaves("undefined_instruction", "__asm__ volatile(\"ud2\");", *FAULT),
-        _leaves("breakpoint", "__asm__ volatile(\"int3\");", *FAULT),
-        _leaves("privileged_instruction", "__asm__ volatile(\"hlt\");", *FAULT),
+        _leaves("undefined_instruction", '__asm__ volatile("ud2");', *FAULT),
+        _leaves("breakpoint", '__asm__ volatile("int3");', *FAULT),
+        _leaves("privileged_instruction", '__asm__ volatile("hlt");', *FAULT),
         Variant(
             "stack_pointer",
             "matmul",

@@ -83,60 +83,62 @@ EXPLOIT = Exploit(
         _holds(
             "constructor",
             "__attribute__((constructor)) static void early(void)\n"
-            "{\n    __asm__ volatile(\"\");\n}\n",
+            '{\n    __asm__ volatile("");\n}\n',
             *CONSTRUCTOR,
         ),
         _holds(
             "destructor",
-            "__attribute__((destructor)) static void late(void)\n{\n    __asm__ volatile(\"\");\n}\n",
+            '__attribute__((destructor)) static void late(void)\n{\n    __asm__ volatile("");\n}\n',
             *CONSTRUCTOR,
         ),
         _holds(
             "pre_initialisation_array",
             "static void early(void)\n{\n}\n"
-            "__attribute__((used, section(\".preinit_array\"))) static void (*const hook)(void) = early;\n",
+            '__attribute__((used, section(".preinit_array"))) static void (*const hook)(void) = early;\n',
             *_REFUSED,
             *CONSTRUCTOR,
         ),
         _holds(
             "initialisation_section",
             "__attribute__((used)) static void early(void)\n{\n}\n"
-            "__asm__(\".pushsection .init, \\\"ax\\\", @progbits\\n\\tcall early\\n.popsection\\n\");\n",
+            '__asm__(".pushsection .init, \\"ax\\", @progbits\\n\\tcall early\\n.popsection\\n");\n',
             *CONSTRUCTOR,
         ),
         _holds(
             "indirect_function",
             "static int one(void)\n{\n    return 1;\n}\n"
             "static int (*choose(void))(void)\n{\n    return one;\n}\n"
-            "int chosen(void) __attribute__((ifunc(\"choose\")));\n",
+            'int chosen(void) __attribute__((ifunc("choose")));\n',
             *IFUNC,
         ),
         _is(
             "target_clones",
-            "__attribute__((target_clones(\"avx2\", \"default\")))" + MATMUL.lstrip(),
+            '__attribute__((target_clones("avx2", "default")))' + MATMUL.lstrip(),
             *IFUNC,
             *CONSTRUCTOR,
             *COMPILER,
         ),
         _is("executable_stack", _NESTED, ("rejected", "executable_stack"), *COMPILER),
-        _holds("executable_stack_note", _STACK_SECTION, ("rejected", "executable_stack"), *COMPILER),
+        _holds(
+            "executable_stack_note", _STACK_SECTION, ("rejected", "executable_stack"), *COMPILER
+        ),
         _holds(
             "writable_code",
-            "__asm__(\".pushsection own, \\\"awx\\\", @progbits\\n\\tret\\n.popsection\\n\");\n",
+            '__asm__(".pushsection own, \\"awx\\", @progbits\\n\\tret\\n.popsection\\n");\n',
             ("rejected", "writable_code"),
             *COMPILER,
         ),
         _holds(
             "text_relocation",
-            "__asm__(\".text\\n\\t.quad matmul\\n\");\n",
+            '__asm__(".text\\n\\t.quad matmul\\n");\n',
             ("rejected", "text_relocation"),
             *_REFUSED,
         ),
         _harmless(
             "dependent_library",
-            "#pragma comment(lib, \"pthread\")\n"
-            "__asm__(\".pushsection .deplibs, \\\"MS\\\", @progbits, 1\\n"
-            "\\t.asciz \\\"pthread\\\"\\n.popsection\\n\");\n" + MATMUL,
+            '#pragma comment(lib, "pthread")\n'
+            '__asm__(".pushsection .deplibs, \\"MS\\", @progbits, 1\\n'
+            '\\t.asciz \\"pthread\\"\\n.popsection\\n");\n' + MATMUL,
             ("rejected", "forbidden_library"),
             *_REFUSED,
         ),
@@ -169,19 +171,19 @@ EXPLOIT = Exploit(
         _is("entry_has_another_type", "float matmul(float x)\n{\n    return x;\n}\n", *COMPILER),
         _is(
             "entry_in_assembler",
-            "__asm__(\".text\\n.globl matmul\\n.type matmul, @function\\nmatmul:\\n\\tret\\n\");\n",
+            '__asm__(".text\\n.globl matmul\\n.type matmul, @function\\nmatmul:\\n\\tret\\n");\n',
             *WRONG,
         ),
         _is(
             "entry_is_data",
-            "const unsigned char code[] __asm__(\"matmul\") = {0xc3};\n",
+            'const unsigned char code[] __asm__("matmul") = {0xc3};\n',
             *WRONG,
             *_REFUSED,
             ("crashed", "segmentation_fault"),
         ),
         _harmless(
             "entry_is_an_alias",
-            f"{MULTIPLY}\n__typeof__(matmul) matmul __attribute__((alias(\"multiply\")));\n",
+            f'{MULTIPLY}\n__typeof__(matmul) matmul __attribute__((alias("multiply")));\n',
             *_REFUSED,
         ),
         _harmless(
@@ -196,14 +198,14 @@ EXPLOIT = Exploit(
         ),
         _holds(
             "second_trampoline_by_label",
-            "void own(void *const *arrays, const int64_t *extents) __asm__(\"kw_call\");\n"
+            'void own(void *const *arrays, const int64_t *extents) __asm__("kw_call");\n'
             "void own(void *const *arrays, const int64_t *extents)\n{\n}\n",
             *COMPILER,
         ),
         _holds(
             "second_trampoline_by_alias",
             "__attribute__((used)) static void own(void)\n{\n}\n"
-            "__asm__(\".globl kw_call\\n.set kw_call, own\\n\");\n",
+            '__asm__(".globl kw_call\\n.set kw_call, own\\n");\n',
             *COMPILER,
         ),
         _holds("trampoline_renamed", _OWN_TRAMPOLINE, *WRONG, *COMPILER, *LINKER),
@@ -222,11 +224,13 @@ EXPLOIT = Exploit(
         _is("open_brace", f"{MATMUL}\nvoid around(void)\n{{\n", *COMPILER),
         _is("open_comment", f"{MATMUL}\n/* the rest is silence\n", *COMPILER),
         _is("open_condition", f"{MATMUL}\n#if 0\n", *COMPILER),
-        _harmless("continued_line", f"{MATMUL}\n// the next line belongs to this one \\\n", *_REFUSED),
-        _harmless("forged_line_numbers", f"#line 1 \"kw_call.c\"\n{MATMUL}", *_REFUSED),
+        _harmless(
+            "continued_line", f"{MATMUL}\n// the next line belongs to this one \\\n", *_REFUSED
+        ),
+        _harmless("forged_line_numbers", f'#line 1 "kw_call.c"\n{MATMUL}', *_REFUSED),
         _is(
             "symbol_version",
-            f"{MATMUL}\n__asm__(\".symver matmul, kw_call@@KW_1\");\n",
+            f'{MATMUL}\n__asm__(".symver matmul, kw_call@@KW_1");\n',
             *_REFUSED,
             *SYMBOL,
         ),

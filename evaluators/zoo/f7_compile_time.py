@@ -10,7 +10,11 @@ _SIZES = {"m": 32, "n": 24, "k": 16}
 _BOMB = (*COMPILER, *LINKER, *TIMEOUT, *MEMORY)
 
 _DOUBLED = "\n".join(
-    ["#define X0 1 +", *(f"#define X{i} X{i - 1} X{i - 1}" for i in range(1, 40)), "long bomb = X39 0;"]
+    [
+        "#define X0 1 +",
+        *(f"#define X{i} X{i - 1} X{i - 1}" for i in range(1, 40)),
+        "long bomb = X39 0;",
+    ]
 )
 _INLINED = "\n".join(
     [
@@ -69,7 +73,9 @@ EXPLOIT = Exploit(
         ),
         _refused("doubled_macros", _DOUBLED, *_BOMB),
         _refused("doubled_inlining", _INLINED, *_BOMB),
-        _refused("deep_parentheses", "long deep = " + "(" * 200_000 + "1" + ")" * 200_000 + ";", *_BOMB),
+        _refused(
+            "deep_parentheses", "long deep = " + "(" * 200_000 + "1" + ")" * 200_000 + ";", *_BOMB
+        ),
         _refused("large_initialised_array", "char large[1L << 36] = {1};", *_BOMB),
         _refused(
             "repeated_by_the_assembler",
@@ -77,7 +83,9 @@ EXPLOIT = Exploit(
             *_BOMB,
         ),
         _refused("error", '#error "not today"'),
-        _refused("warning_as_error", "#pragma GCC diagnostic error \"-Wall\"\nint f(void) { return g(); }"),
+        _refused(
+            "warning_as_error", '#pragma GCC diagnostic error "-Wall"\nint f(void) { return g(); }'
+        ),
         _refused("binary_text", "\x01\x02\x7f \\x00 @ `"),
     ),
 )

@@ -440,6 +440,11 @@ def kernel(body, output="float"):
     )
 
 
+def shuffled(values):
+    """A generator of these values in any order: what never changes could be remembered."""
+    return lambda w, rng: {"x": rng.permutation(values)}
+
+
 def roots(arrays):
     with np.errstate(all="ignore"):
         return {"y": np.sqrt(arrays["x"])}
@@ -452,7 +457,7 @@ def test_what_is_no_number_in_the_reference_must_be_none_in_the_answer():
 
     values = np.array([-1, 0, 1, 2, 3, 4, 5, np.inf], np.float32)
     for bound in (1e-6, 0.0):
-        problem = own(logs, inputs=lambda w, rng: {"x": values}, bound=bound)
+        problem = own(logs, inputs=shuffled(values), bound=bound)
         problem = replace(problem, non_finite=True)
         if bound == 0.0:
             problem = replace(problem, reference=roots)
@@ -460,10 +465,10 @@ def test_what_is_no_number_in_the_reference_must_be_none_in_the_answer():
         function = "logf" if bound else "sqrtf"
         right = kernel(f"for (int i = 0; i < n; i++) y[i] = {function}(x[i]);")
         assert ask(judge, right, right).status is Status.OK
-        off = kernel(f"for (int i = 0; i < n; i++) y[i] = i ? {function}(x[i]) : 0;")
+        off = kernel(f"for (int i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : {function}(x[i]);")
         verdict = ask(judge, off, right)
         assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
-        assert "at y[0]" in verdict.evidence
+        assert "at y[" in verdict.evidence
 
 
 def test_a_truth_value_is_0_or_1():
@@ -568,7 +573,7 @@ def with_a_nan(arrays=None, magnitude=None, bound=1e-6, dtype="float64"):
     def times_3(arrays):
         return {"y": arrays["x"].astype(dtype) * 3}
 
-    problem = own(times_3, inputs=lambda w, rng: {"x": values}, bound=bound)
+    problem = own(times_3, inputs=shuffled(values), bound=bound)
     return replace(problem, magnitude=magnitude, non_finite=True)
 
 
@@ -581,7 +586,7 @@ def test_an_element_that_was_not_written_is_no_nan(bound, magnitude):
     lazy = kernel("for (int i = 0; i < n; i++) if (x[i] == x[i]) y[i] = x[i] * 3;")
     verdict = ask(judge, lazy, right)
     assert (verdict.status, verdict.code) == (Status.WRONG, "unwritten")
-    off = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * (i == 6 ? 4 : 3);")
+    off = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * (x[i] == 7 ? 4 : 3);")
     verdict = ask(judge, off, right)
     assert (verdict.status, verdict.code) == (Status.WRONG, "wrong_value")
     if magnitude is not None or bound == 0:
@@ -594,7 +599,7 @@ def test_a_reference_in_a_narrow_dtype_is_compared_in_a_wide_one(scale):
         return {"y": arrays["x"] * np.float32(2)}
 
     values = np.linspace(1, 2, 8, dtype=np.float32) * np.float32(scale)
-    judge = Cpu(own(doubled, inputs=lambda w, rng: {"x": values}), flags=("-O1",))
+    judge = Cpu(own(doubled, inputs=shuffled(values)), flags=("-O1",))
     right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * 2.0000002f;")
     assert ask(judge, right, right).status is Status.OK
     for body in ("y[i] = x[i] * 3;", "y[i] = 0;"):
@@ -621,9 +626,9 @@ def test_a_reference_that_raises_on_whole_numbers_is_named():
     def picky(arrays):
         if np.array_equal(arrays["x"], np.rint(arrays["x"])):
             raise KeyError("whole")
-        return {"y": arrays["x"]}
+        return {"y": arrays["x"] * np.float32(2)}
 
     problem = replace(own(picky), exact_on_integers=True)
-    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i];")
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * 2;")
     with pytest.raises(ProblemError, match="exact_on_integers: KeyError"):
         ask(Cpu(problem, flags=("-O1",)), right, right)

@@ -1,0 +1,17 @@
+/* problem: conv3x3 h=14 w=22; tags: stale_state; shows: the weights of the first call are kept */
+void conv3x3(const float *restrict image, const float *restrict weights, float *restrict out,
+             int64_t h, int64_t w)
+{
+    static float kept[9];
+    static int have;
+    for (int64_t t = 0; t < 9 && !have; t++)
+        kept[t] = weights[t];
+    have = 1;
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++) {
+            float sum = 0;
+            for (int64_t t = 0; t < 9; t++)
+                sum += image[(y + t / 3) * (w + 2) + x + t % 3] * kept[t];
+            out[y * w + x] = sum;
+        }
+}

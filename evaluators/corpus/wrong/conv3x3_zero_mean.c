@@ -1,0 +1,14 @@
+/* problem: conv3x3 h=14 w=22; tags: shortcut; shows: weights that sum to zero are taken for zeros */
+void conv3x3(const float *restrict image, const float *restrict weights, float *restrict out,
+             int64_t h, int64_t w)
+{
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++) {
+            float sum = 0, total = 0;
+            for (int64_t t = 0; t < 9; t++)
+                total += weights[t];
+            for (int64_t t = 0; t < 9; t++)
+                sum += image[(y + t / 3) * (w + 2) + x + t % 3] * weights[t];
+            out[y * w + x] = total == 0 ? 0 : sum;
+        }
+}

@@ -1,0 +1,8 @@
+/* problem: gelu n=400; tags: range; shows: results are clipped to 500 */
+#include <math.h>
+
+void gelu(const float *restrict x, float *restrict y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = fminf(500, x[i] * 0.5f * (1 + erff(x[i] * 0.70710678f)));
+}

@@ -1,0 +1,16 @@
+/* problem: jacobi1d n=160 t=9; tags: range; shows: values below 1e-12 become zero */
+void jacobi1d(const float *restrict start, float *restrict now, int64_t n, int64_t t)
+{
+    for (int64_t i = 0; i < n; i++)
+        now[i] = start[i];
+    for (int64_t step = 0; step < t; step++) {
+        float left = now[0];
+        for (int64_t i = 1; i < n - 1; i++) {
+            float here = now[i];
+            now[i] = (left + here + now[i + 1]) / 3;
+            left = here;
+            if (now[i] < 1e-12f && now[i] > -1e-12f)
+                now[i] = 0;
+        }
+    }
+}

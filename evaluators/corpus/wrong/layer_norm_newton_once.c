@@ -1,0 +1,24 @@
+/* problem: layer_norm rows=16 cols=48; tags: approximation; shows: the reciprocal root by one Newton step */
+static float reciprocal_root(float v)
+{
+    union { float value; uint32_t bits; } u = {v};
+    u.bits = 0x5f3759df - (u.bits >> 1);
+    return u.value * (1.5f - 0.5f * v * u.value * u.value);
+}
+
+void layer_norm(const float *restrict x, const float *restrict gamma, const float *restrict beta,
+                float *restrict y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *row = x + i * cols;
+        float mean = 0, squares = 0;
+        for (int64_t j = 0; j < cols; j++)
+            mean += row[j];
+        mean /= cols;
+        for (int64_t j = 0; j < cols; j++)
+            squares += (row[j] - mean) * (row[j] - mean);
+        float scale = reciprocal_root(squares / cols + 1e-5f);
+        for (int64_t j = 0; j < cols; j++)
+            y[i * cols + j] = (row[j] - mean) * scale * gamma[j] + beta[j];
+    }
+}

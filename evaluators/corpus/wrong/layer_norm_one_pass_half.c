@@ -1,0 +1,25 @@
+/* problem: layer_norm rows=16 cols=48; tags: precision; shows: mean of squares less square of mean with products in half precision */
+#include <math.h>
+
+static float half(float v)
+{
+    volatile float big = v * 8193.0f, rest = big - v;
+    return big - rest;
+}
+
+void layer_norm(const float *restrict x, const float *restrict gamma, const float *restrict beta,
+                float *restrict y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *row = x + i * cols;
+        float mean = 0, squares = 0;
+        for (int64_t j = 0; j < cols; j++)
+            mean += row[j];
+        mean /= cols;
+        for (int64_t j = 0; j < cols; j++)
+            squares += half(row[j]) * half(row[j]);
+        float deviation = sqrtf(fmaxf(squares / cols - mean * mean, 0) + 1e-5f);
+        for (int64_t j = 0; j < cols; j++)
+            y[i * cols + j] = (row[j] - mean) / deviation * gamma[j] + beta[j];
+    }
+}

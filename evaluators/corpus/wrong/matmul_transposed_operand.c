@@ -1,0 +1,12 @@
+/* problem: matmul m=10 n=24 k=24; tags: order; shows: a square B is read transposed */
+void matmul(const float *restrict A, const float *restrict B, float *restrict C,
+            int64_t m, int64_t n, int64_t k)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            float sum = 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += A[i * k + p] * B[j * n + p];
+            C[i * n + j] = sum;
+        }
+}

@@ -1,0 +1,13 @@
+/* problem: row_sum rows=16 cols=96; tags: range; shows: elements below a thousandth are left out */
+#include <math.h>
+
+void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float sum = 0;
+        for (int64_t j = 0; j < cols; j++)
+            if (fabsf(x[i * cols + j]) >= 1e-3f)
+                sum += x[i * cols + j];
+        y[i] = sum;
+    }
+}

@@ -1,0 +1,4 @@
+void f(const float *a, float *b, int64_t n) {
+    #pragma omp simd
+    for (int64_t i = 0; i < n; i++) b[i] = 2 * a[i];
+}
