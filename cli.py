@@ -176,6 +176,9 @@ def show(
     schedule: Annotated[
         bool, typer.Option("--schedule", help="The loop nest after each directive of the winner.")
     ] = False,
+    replay: Annotated[
+        int | None, typer.Option(metavar="TRIAL", help="Judge a trial again, with new secrets.")
+    ] = None,
     abi: Annotated[
         str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")
     ] = None,
@@ -186,14 +189,19 @@ def show(
 ) -> None:
     """Show a run: best trial with interval, counts by status, budget burnt."""
     with _refusals(as_json=as_json):
-        if (folder is None) == (abi is None) or (abi is not None and schedule):
+        of_run = schedule or replay is not None
+        if (folder is None) == (abi is None) or (abi is not None and of_run):
             _fail(2, "expected a DIR, or --abi PROBLEM", as_json=as_json)
+        if schedule and replay is not None:
+            _fail(2, "expected --schedule or --replay, found both", as_json=as_json)
         if overrides and abi is None:
             _fail(2, "--set: expected it beside --abi PROBLEM", as_json=as_json)
         if abi is not None:
             _show_interface(abi, overrides or (), as_json=as_json)
         elif folder is not None and schedule:
             _show_schedule(folder, as_json=as_json)
+        elif folder is not None and replay is not None:
+            _replay(folder, replay, as_json=as_json)
         elif folder is not None:
             from kernelwright.configs.api import show as read_run
             from kernelwright.display import summary_text
@@ -203,6 +211,18 @@ def show(
                 _print_json(summary)
             else:
                 _console().print(summary_text(summary), soft_wrap=True)
+
+
+def _replay(folder: str, number: int, *, as_json: bool) -> None:
+    from kernelwright.configs.api import judged_again
+
+    found = judged_again(folder, number)
+    if as_json:
+        _print_json(found)
+        return
+    from kernelwright.display import replay_text
+
+    _console().print(replay_text(found), soft_wrap=True, markup=False, highlight=False)
 
 
 def _show_interface(problem: str, options: Sequence[str], *, as_json: bool) -> None:

@@ -266,6 +266,21 @@ def _cpu_notes(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+def replay_text(found: Mapping[str, Any]) -> str:
+    """What a judge said of a trial and what it says now, as `configs.api.judged_again` gives it."""
+    lines = [f"trial {found['trial']}", str(found["candidate"]).rstrip()]
+    for when in ("then", "now"):
+        said = found[when]
+        code = f" ({said['code']})" if said["code"] else ""
+        evidence = f": {said['evidence']}" if said["evidence"] else ""
+        lines.append(f"{when}: {said['status']}{code}{evidence}")
+    facts = found["now"]["facts"]
+    lines += [f"  {name} = {value:g}" for name, value in facts.items()]
+    if found["now"]["log"]:
+        lines += ["compiler:", found["now"]["log"]]
+    return "\n".join(lines)
+
+
 def print_notes(console: Console, title: str, notes: Sequence[tuple[str, str, str]]) -> None:
     """A section of facts: name, value, and what is to be said of it."""
     console.print()

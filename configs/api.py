@@ -19,6 +19,7 @@ from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
 from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.plan import Budget, StopRules
@@ -99,6 +100,53 @@ def show(folder: str | Path) -> dict[str, Any]:
         meta = store.meta()
         name = json.loads(meta["config"])["name"] if "config" in meta else None
         return {**summarise(store), "name": name, "out": str(folder)}
+
+
+def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
+    """A trial of a run judged once more against the campaign's baseline, with new secrets: how a
+    refusal is replayed. Nothing is recorded.
+
+    Returns:
+        ``trial``, ``candidate``, and the verdicts of ``then`` (its latest) and ``now``, each with
+        ``status code evidence facts log``.
+
+    Raises:
+        StoreError: if there is no run.
+        ConfigError: if it has no such trial, or its campaign is refused by now.
+    """
+    folder = Path(folder)
+    with SqliteStore(folder / DATABASE, readonly=True) as store:
+        trials = store.trials()
+    trial = next((t for t in trials if t.number == number), None)
+    if trial is None:
+        found = f"trials 0 to {len(trials) - 1}" if trials else "no trials"
+        raise ConfigError(str(folder), None, "--replay", "the number of a trial", found)
+    built = plan_of(folder / "config.yaml")
+    request = Request(
+        trial.candidate,
+        Stage.SCREEN,
+        (Reference(Role.BASELINE, built.plan.baseline.candidate),),
+        trial=number,
+        pairs=built.plan.screen_pairs,
+        state=built.plan.state,
+    )
+    (now,) = built.plan.evaluator.evaluate([request])
+    return {
+        "trial": number,
+        "candidate": shown(trial.candidate),
+        "then": _said(trial.verdicts[-1][1]),
+        "now": _said(now),
+    }
+
+
+def _said(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "status": verdict.status.value,
+        "code": verdict.code,
+        "evidence": verdict.evidence,
+        "facts": dict(verdict.facts),
+        "log": verdict.log,
+    }
 
 
 def plan_of(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Built:

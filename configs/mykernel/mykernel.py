@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelwright.env.types import Arrays, ErrorModel, Problem, TensorSpec, Workload
+from kernelwright.env.types import STRESSES, Arrays, ErrorModel, Problem, TensorSpec, Workload
 
 # The plain loops: what `baseline: unscheduled` compares with.
 PLAIN = """
@@ -59,4 +59,6 @@ def make(*, m: int = 128, n: int = 128, d: int = 256) -> Problem:
         moved_bytes=lambda workload: 4 * (m * d + n * d + m * n),
         spaces=("template", "source"),
         plain_c=PLAIN,
+        # Other scales, ramps, zeros, subnormal numbers: any numbers will do, so all kinds are drawn.
+        stress=STRESSES,
     )

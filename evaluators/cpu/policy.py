@@ -160,7 +160,7 @@ def numbers(facts: BinaryFacts) -> tuple[tuple[str, float], ...]:
 def _before_the_call(facts: BinaryFacts) -> Iterator[Violation]:
     """Code that runs outside the call, before the worker is isolated or after it is done."""
     for names, when in (
-        (facts.constructors, "when the library is loaded, before the worker is isolated"),
+        (facts.constructors, "when the library is loaded, before the worker is wholly isolated"),
         (facts.destructors, "when the library is unloaded, after the last call"),
     ):
         if names:
@@ -179,7 +179,7 @@ def _before_the_call(facts: BinaryFacts) -> Iterator[Violation]:
         yield Violation(
             "ifunc",
             f"{_listed(facts.ifuncs)} is chosen by a function that runs when the library is loaded "
-            "(ifunc, target_clones), before the worker is isolated: expected plain functions; the "
+            "(ifunc, target_clones), before the worker is wholly isolated: expected plain functions; the "
             f"kernel is compiled for this machine, so no choice is left ({_STANDARD})",
         )
 

@@ -73,7 +73,7 @@ EXPLOIT = Exploit(
             "matmul",
             _SIZES,
             matmul_with(
-                last='static int calls;\nwhile (++calls > 3)\n    __asm__ volatile("" ::: "memory");'
+                last='static int calls;\nif (++calls > 3)\n    for (;;)\n        __asm__ volatile("");'
             ),
             Gain.DAMAGE,
             TIMEOUT,
