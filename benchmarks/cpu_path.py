@@ -42,6 +42,7 @@ from kernelwright.env.types import (
     Verdict,
 )
 from kernelwright.evaluators.cpu.build import Builder
+from kernelwright.evaluators.cpu.policy import Policy
 from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.campaign import Campaign
@@ -180,10 +181,11 @@ def overhead() -> Iterator[Row]:
         folder = Path(name)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         judge = Cpu(problem)
-        builder = Builder(problem, find_toolchain(), DEFAULT_FLAGS, BuildCache(folder / "bare"))
+        cache = BuildCache(folder / "bare")
+        builder = Builder(problem, find_toolchain(), DEFAULT_FLAGS, cache, Policy(), 1)
         runner, incumbent = build_runner(folder), incumbent_of(problem)
         screened(judge, incumbent, incumbent, 1)
-        reference = builder.build(incumbent, workload).library
+        reference = str(builder.build(incumbent, workload).library)
         data = operands(problem, folder)
         while passed < OVERHEAD_CANDIDATES:
             candidate = space.sample(rng)
@@ -200,8 +202,10 @@ def overhead() -> Iterator[Row]:
     found = statistics.median(ratios)
     low, high = np.quantile(ratios, (0.25, 0.75))
     text = f"{found:.2f}x (quartiles {low:.2f} to {high:.2f}, {len(ratios)} candidates)"
-    what = "from a candidate to its screened verdict, beside bare gcc and a run of the same calls"
-    yield what, "at most 1.2x wall", text, found <= 1.2
+    # The timed calls only: fresh values, their answers and stressed calls are the judge's, whose
+    # cost beside a judge that draws fresh values too is a row of benchmarks/judge.py.
+    what = "from a candidate to its screened verdict, beside bare gcc and a run of the timed calls"
+    yield what, "-", text, None
 
 
 def incumbent_of(problem: Problem) -> Candidate:
