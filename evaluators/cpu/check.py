@@ -247,9 +247,9 @@ class ProjectedAnswers:
         wrong = ~(off <= self._model.bound).all(axis=1)
         wrong[self._rows[~(some <= self._model.bound).all(axis=1)]] = True
         known = error if np.isfinite(error) else None
-        rows = f"{int(wrong.sum()):,} of {len(wrong):,} rows of {self._name} are off, the first at "
         limit = "" if known is None else f" (error {error:.3g}, at most {self._model.bound:.3g})"
-        return Fault("wrong_value", f"{rows}{_at(_first(wrong))}{limit}", known), error
+        rows = f"{int(wrong.sum()):,} of {len(wrong):,} rows of {self._name} are off, the first is "
+        return Fault("wrong_value", f"{rows}{self._name}{_at(_first(wrong))}{limit}", known), error
 
 
 # Of a projection: how many vectors of signs, how many rows in full, and λ of the bound, which
