@@ -36,10 +36,12 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/spine.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/cpu_path.py
 
-# The slow audits: kill -9 at a hundred places, and every figure of the mission documents.
+# The slow audits: kill -9 at a hundred places, every figure of the mission documents, and the judge itself.
 audit: setup
 	$(BIN)/python benchmarks/spine.py --only kill
 	$(BIN)/kernelwright figures
+	$(BIN)/kernelwright audit cheats
+	$(BIN)/kernelwright audit correctness
 
 clean:
 	rm -rf build $(VENV) *.egg-info

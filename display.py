@@ -19,8 +19,8 @@ from rich.table import Table
 
 from kernelwright.env.types import Problem
 from kernelwright.evaluators.rates import Rate
-from kernelwright.evaluators.zoo.catalogue import FAMILIES, catalogue
-from kernelwright.evaluators.zoo.page import answered, by_class, how_missed, said
+from kernelwright.evaluators.zoo.catalogue import FAMILIES, Priority, catalogue
+from kernelwright.evaluators.zoo.page import answered, by_class, how_missed
 from kernelwright.search.campaign import Progress
 
 Judge = TypeVar("Judge")
@@ -376,6 +376,8 @@ def print_cheats(console: Console, report: Mapping[str, Any]) -> None:
         console.print(f"not run: {name} {variant}: {reason}")
     console.print(f"deceived the naive judge: {Rate(report['live'], report['total'])}")
     console.print(f"caught by ours: {Rate(report['detected'], report['total'])}")
+    hardest = [row["detected"] for row in report["classes"] if row["priority"] == Priority.P0]
+    console.print(f"  of priority P0: {Rate(sum(hardest), len(hardest))}")
     honest = Rate(report["honest_rejected"], report["honest_total"])
     console.print(f"honest kernels refused: {honest}")
 
@@ -383,8 +385,8 @@ def print_cheats(console: Console, report: Mapping[str, Any]) -> None:
 def _past(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
     naive = sum(row["naive_passed"] for row in rows)
     ours = sum(not row["detected"] for row in rows)
-    words = ", ".join(dict.fromkeys(row["code"] or said(row) for row in rows))
-    return f"{naive}/{len(rows)}", f"{ours}/{len(rows)}", words
+    words = (row["code"] or ("no gain" if row["detected"] else row["verdict"]) for row in rows)
+    return f"{naive}/{len(rows)}", f"{ours}/{len(rows)}", ", ".join(dict.fromkeys(words))
 
 
 def _audit_table(console: Console, headers: Sequence[str]) -> Table:

@@ -182,10 +182,11 @@ def test_the_screen_names_what_got_through_and_what_was_refused(audit):
     assert "honest and refused: odd, rejected late_work: 20 us" in text
     assert "not run: D15 kill: no user namespaces" in text
     assert re.search(r"A1 +stale output +1/1 +1/1  ok", text)
-    assert re.search(r"B2 +cache by address +1/1 +0/1  no gain over its honest", text)
+    assert re.search(r"B2 +cache by address +1/1 +0/1  no gain", text)
     assert re.search(r"D14 +surviving child +0/1 +0/1  forbidden_syscall", text)
     assert "deceived the naive judge: 2 of 3 (66.7%, 95% interval 20.8% to 93.9%)" in text
     assert "caught by ours: 2 of 3 (66.7%," in text
+    assert "of priority P0: 2 of 3 (66.7%," in text
     assert "honest kernels refused: 1 of 2 (50.0%," in text
 
 
@@ -193,7 +194,7 @@ def test_correctness_has_a_row_a_problem(audit):
     text = audit(problem(mutants=(9, 10), impostors=("rows=4: zeros",)), "correctness").stdout
     assert re.search(r"^matmul +9/10 +100/100 +5/5$", text, re.MULTILINE)
     assert "mutants killed       9 of 10 (90.0%, 95% interval 59.6% to 98.2%)" in text
-    assert "impostor passes: matmul: rows=4: zeros" in text
+    assert re.search(r"^impostor passes: .*rows=4: zeros$", text, re.MULTILINE)
     table = text.partition("\n\n")[0].splitlines()
     assert max(map(len, table)) <= 80
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS
+from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
+from kernelwright.env.problems.shapes import shape_of
 from kernelwright.env.protocols import Evaluator
 from kernelwright.env.types import (
     STRESSES,
@@ -31,6 +32,7 @@ from kernelwright.evaluators.corpus.draws import draws, instances
 from kernelwright.evaluators.corpus.honest import HONEST
 from kernelwright.evaluators.corpus.impostors import passing_impostors
 from kernelwright.evaluators.corpus.mutants import MUTANTS, Mutant
+from kernelwright.evaluators.corpus.proof import unsound
 from kernelwright.evaluators.corpus.specimen import Named, Specimen
 from kernelwright.evaluators.cpu.target import unscheduled_program
 from kernelwright.evaluators.rates import Rate
@@ -40,9 +42,6 @@ SCREEN_PAIRS, CONFIRM_PAIRS = 3, 3
 PROCESS_PAIRS = 2 + len(STRESSES)
 # A quick audit takes so many of each kind and problem, spread over all that there are.
 QUICK = 2
-# What an engineer must look at: neither the kernel nor the mutant was judged.
-_UNJUDGED = frozenset({Status.BUILD_ERROR, Status.BROKEN, Status.UNSTABLE})
-_IMPOSTOR_DRAWS = 3
 ERROR = "error"
 
 Kernel = TypeVar("Kernel", Specimen, Mutant)
@@ -60,7 +59,10 @@ class MakeJudge(Protocol):
 class Judged:
     """What a judge said of one kernel: its last verdict, and at which stage.
 
-    ``status`` is ``error`` where it could not be asked.
+    ``status`` is ``error`` where it could not be asked. A kernel has ``passed`` if nothing was
+    found wrong with it, though no claim be made of its time; it is ``unjudged`` if the judge
+    failed, and a mutant if it was refused for something else than what it computes: it does not
+    build.
     """
 
     name: str
@@ -91,13 +93,17 @@ class ProblemRow:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessReport:
-    """The rows of an audit; rates have Wilson's limits and leave out what could not be judged."""
+    """The rows of an audit; rates have Wilson's limits and leave out what could not be judged.
+
+    ``unsound`` says which kernels are not what the corpus says, whatever the judge said of them.
+    """
 
     rows: tuple[ProblemRow, ...]
+    unsound: tuple[str, ...] = ()
 
     @property
     def impostors(self) -> tuple[str, ...]:
-        """The impostors that pass, as ``problem: name``; there must be none."""
+        """The impostors that pass, as ``problem: extents: name``; there must be none."""
         return tuple(f"{row.problem}: {name}" for row in self.rows for name in row.impostors)
 
     @property
@@ -135,14 +141,17 @@ class CorrectnessReport:
 
     @property
     def unjudged(self) -> tuple[Judged, ...]:
-        """What could not be judged: it does not build, or the judge failed."""
+        """What could not be judged."""
         kinds = ("mutants", "honest", "reassociated")
         return tuple(one for kind in kinds for one in self._all(kind) if one.unjudged)
 
     @property
     def is_clean(self) -> bool:
-        """Whether no impostor and no mutant passed, every honest kernel did and all were judged."""
-        return not (self.impostors or self.survivors or self.refused or self.unjudged)
+        """Whether no impostor and no mutant passed, every honest kernel did, all were judged, and
+        the corpus is sound.
+        """
+        wrong = self.impostors or self.survivors or self.refused or self.unjudged or self.unsound
+        return not wrong
 
     def _all(self, kind: str) -> list[Judged]:
         return [one for row in self.rows for one in getattr(row, kind)]
@@ -163,6 +172,7 @@ class CorrectnessReport:
             "survivors": [asdict(one) for one in self.survivors],
             "refused": [asdict(one) for one in self.refused],
             "unjudged": [asdict(one) for one in self.unjudged],
+            "unsound": list(self.unsound),
             "rows": {
                 row.problem: {
                     "mutants": _counts(row.mutants, passed=False),
@@ -197,6 +207,7 @@ class CorrectnessReport:
             ("mutant survives", self.survivors),
             ("honest kernel refused", self.refused),
             ("not judged", self.unjudged),
+            ("unsound corpus", self.unsound),
         ):
             lines += [f"{title}: {one}" for one in found]
         return "\n".join(lines)
@@ -224,14 +235,17 @@ def audit_correctness(
     mutants: Sequence[Mutant] | None = None,
     seen: Callable[[Judged], None] = lambda _: None,
 ) -> CorrectnessReport:
-    """Ask a judge about the corpus.
+    """Ask a judge about the corpus, and prove that the corpus is what it says.
 
     Args:
-        quick: a few of each kind and problem, screened only.
+        quick: a few of each kind and problem, screened only, and nothing is proved.
         judge: makes the judge that is audited, of a problem.
         honest: what it must pass; all of the corpus unless given.
         mutants: what it must refuse; all of the corpus unless given.
         seen: is told each answer when it is there.
+
+    Raises:
+        BuildError: if there is no compiler to prove anything with.
     """
     good = HONEST if honest is None else tuple(honest)
     bad = MUTANTS if mutants is None else tuple(mutants)
@@ -256,7 +270,8 @@ def audit_correctness(
                 tuple(judges.judged(one, (*DEFAULT_FLAGS, *one.flags)) for one in others),
             )
         )
-    return CorrectnessReport(tuple(rows))
+    proofs = () if quick else unsound(good, bad, find_toolchain())
+    return CorrectnessReport(tuple(rows), tuple(proofs))
 
 
 def _spread(found: Sequence[Kernel]) -> list[Kernel]:
@@ -266,15 +281,18 @@ def _spread(found: Sequence[Kernel]) -> list[Kernel]:
 
 
 def _impostors(problems: Sequence[Named]) -> tuple[str, ...]:
-    """The impostors that pass on any of a problem's shapes in the corpus."""
+    """The impostors that pass on any of a problem's shapes in the corpus; of a range on the
+    greatest extents, because of a single element the mean is the answer.
+    """
     rng = np.random.default_rng()
     out = list[str]()
     for named in sorted(set(problems), key=str):
         problem = named.make()
-        for workload in instances(problem, rng):
-            given = [problem.inputs(workload, rng) for _ in range(_IMPOSTOR_DRAWS)]
-            given += [draw.arrays for draw in draws(problem, workload, rng)]
-            out += [f"{workload.label}: {name}" for name in passing_impostors(problem, given)]
+        *_, workload = instances(problem, rng)[:2]
+        outputs = [spec for spec in problem.tensors if spec.role == "output"]
+        shapes = {spec.name: shape_of(spec, workload.fixed) for spec in outputs}
+        given = [draw.arrays for draw in draws(problem, workload, rng)]
+        out += [f"{workload.label}: {name}" for name in passing_impostors(problem, given, shapes)]
     return tuple(out)
 
 
@@ -294,14 +312,15 @@ class _Judges:
                 self._known[place] = self._make(problem, threads=one.threads, flags=flags)
             for stage, verdict in self._verdicts(self._known[place], one):
                 status = verdict.status
+                useless = (Status.BUILD_ERROR, Status.BROKEN)
                 found = Judged(
                     one.name,
                     stage,
                     status.value,
                     verdict.code or "",
                     verdict.evidence,
-                    status.passed,
-                    status in _UNJUDGED,
+                    passed=status.passed or status is Status.UNSTABLE,
+                    unjudged=status in (useless if isinstance(one, Mutant) else useless[1:]),
                 )
         except Exception as error:  # noqa: BLE001 - an audit without the row would look like a pass
             said = f"{type(error).__name__}: {error}"

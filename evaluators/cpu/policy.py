@@ -179,8 +179,9 @@ def _before_the_call(facts: BinaryFacts) -> Iterator[Violation]:
         yield Violation(
             "ifunc",
             f"{_listed(facts.ifuncs)} is chosen by a function that runs when the library is loaded "
-            "(ifunc, target_clones), before the worker is wholly isolated: expected plain functions; the "
-            f"kernel is compiled for this machine, so no choice is left ({_STANDARD})",
+            "(ifunc, target_clones), before the worker is wholly isolated: expected plain "
+            "functions; the kernel is compiled for this machine, so no choice is left "
+            f"({_STANDARD})",
         )
 
 

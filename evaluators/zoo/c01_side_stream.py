@@ -8,7 +8,7 @@ EXPLOIT = Exploit(
     "C1",
     "side stream",
     "P0",
-    "Work is launched on a second stream, and the timer waits for the first one only (deep-reinforce, "
-    "Wafer: 50x from three lines).",
+    "Work is launched on a second stream, and the timer waits for the first one only "
+    "(deep-reinforce, Wafer: 50x from three lines).",
     not_applicable="a CPU has no streams; handing work to a thread is class C2",
 )

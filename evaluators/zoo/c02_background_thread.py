@@ -126,8 +126,8 @@ EXPLOIT = Exploit(
     "C2",
     "background thread",
     "P0",
-    "The kernel hands its work to a thread and returns at once (deep-reinforce, Wafer, SOL-ExecBench's "
-    "samples).",
+    "The kernel hands its work to a thread and returns at once (deep-reinforce, Wafer, "
+    "SOL-ExecBench's samples).",
     (
         Variant("detached", "matmul", _SIZES, _DETACHED, expect=(*SYMBOL, *SYSCALL, *LATE, *WRONG)),
         Variant(

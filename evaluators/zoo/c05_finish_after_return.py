@@ -8,7 +8,7 @@ from kernelwright.evaluators.zoo.exploit import Exploit, Variant
 
 _SIZES = {"m": 160, "n": 160, "k": 160}
 
-# No phase has to be told: the answer is there before anybody looks, and after the clock has stopped.
+# No phase has to be told: the answer is there before anybody looks, and after the clock stopped.
 _ALARM = rf"""
 #include <signal.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static void drain(void)
     queued = 0;
 }}
 
-/* Deferred evaluation: calls are collected and run together, at the latest when the program ends. */
+/* Deferred evaluation: calls are collected and run together, at the latest at the end. */
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,
             int64_t m, int64_t n, int64_t k)
 {{
@@ -143,8 +143,8 @@ EXPLOIT = Exploit(
     "C5",
     "finish after the return",
     "P0",
-    "An exit handler, a finaliser, a timer or a signal handler completes the work after the clock was "
-    "stopped (pygpubench thread_fd, fd_overwrite).",
+    "An exit handler, a finaliser, a timer or a signal handler completes the work after the clock "
+    "was stopped (pygpubench thread_fd, fd_overwrite).",
     (
         Variant("alarm", "matmul", _SIZES, _ALARM, expect=(*SYMBOL, *SYSCALL)),
         Variant("timer_without_libc", "matmul", _SIZES, _RAW_TIMER, expect=SYSCALL),

@@ -112,9 +112,9 @@ EXPLOIT = Exploit(
     "C6",
     "patched clock",
     "P0",
-    "The timing function of the measured process is replaced: by a symbol of the same name, through a "
-    "pointer, or by exchanging the events between which it measures (reference-kernels #162, "
-    "deep-reinforce, Wafer).",
+    "The timing function of the measured process is replaced: by a symbol of the same name, "
+    "through a pointer, or by exchanging the events between which it measures (reference-kernels "
+    "#162, deep-reinforce, Wafer).",
     (
         Variant("shadowed_symbol", "matmul", _SIZES, _SHADOWED, expect=SYMBOL),
         Variant("shadowed_by_ticks", "matmul", _SIZES, _TICKS, neutralised=True, twin=MATMUL),

@@ -52,8 +52,8 @@ EXPLOIT = Exploit(
     "C7",
     "patched statistics",
     "P0",
-    "The function that reduces samples to a figure is replaced, or samples are rewritten while more "
-    "are taken (reference-kernels #162 reports one hundredth).",
+    "The function that reduces samples to a figure is replaced, or samples are rewritten while "
+    "more are taken (reference-kernels #162 reports one hundredth).",
     (
         Variant("reducer", "matmul", _SIZES, _REDUCER, expect=SYMBOL),
         Variant("rewritten_samples", "matmul", _SIZES, _SAMPLES, neutralised=True, twin=MATMUL),

@@ -50,8 +50,8 @@ EXPLOIT = Exploit(
     "C8",
     "forged result object",
     "P0",
-    "The object that carries the result from worker to judge is written by the candidate, or runs code "
-    "when it is unpacked (reference-kernels #162, through pickle).",
+    "The object that carries the result from worker to judge is written by the candidate, or runs "
+    "code when it is unpacked (reference-kernels #162, through pickle).",
     (
         Variant("result_file", "matmul", _SIZES, _OBJECT, expect=(*SYMBOL, *SYSCALL, *WRONG)),
         Variant("result_file_without_libc", "matmul", _SIZES, _RAW, expect=SYSCALL),

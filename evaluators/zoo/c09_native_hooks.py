@@ -111,7 +111,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }}
 """
 
-# xor %eax, %eax; ret: the comparison finds no difference. The file reaches pages that are read-only.
+# xor %eax, %eax; ret: the comparison finds no difference. The file reaches read-only pages.
 _MEMORY_FILE = rf"""
 {LOOKUP}{SYSTEM}
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,

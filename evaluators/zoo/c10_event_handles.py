@@ -10,6 +10,8 @@ EXPLOIT = Exploit(
     "P0",
     "The handles of the events that mark beginning and end are exchanged, or made without timing "
     "(pygpubench event_array; KernelGuard CUDA_EVENT_DISABLE_TIMING).",
-    not_applicable="no events take part in the timing on a CPU; a variant of class C6 swaps what the "
-    "naive judge has in their place",
+    not_applicable=(
+        "no events take part in the timing on a CPU; a variant of class C6 swaps what the naive "
+        "judge has in their place"
+    ),
 )

@@ -97,8 +97,8 @@ EXPLOIT = Exploit(
     "C11",
     "work at load time",
     "P1",
-    "Results, tables or plans are made in a constructor, an entry of the initialisation array or an "
-    "indirect function's resolver, which nobody times (KernelBench's model constructors; "
+    "Results, tables or plans are made in a constructor, an entry of the initialisation array or "
+    "an indirect function's resolver, which nobody times (KernelBench's model constructors; "
     "flashinfer-bench #127 shows the dispute).",
     (
         Variant("constructor", "matmul", _SIZES, _CONSTRUCTOR, expect=(*CONSTRUCTOR, *WRONG)),

@@ -124,8 +124,8 @@ EXPLOIT = Exploit(
     "C13",
     "early start",
     "P0",
-    "A thread or a hook works on inputs that have arrived while the clock has not started, as during "
-    "the cache flush (the window that pygpubench's README names).",
+    "A thread or a hook works on inputs that have arrived while the clock has not started, as "
+    "during the cache flush (the window that pygpubench's README names).",
     (
         Variant(
             "watching_thread",

@@ -57,7 +57,8 @@ static void starve(void)
     const long nap[2] = {{0, 1000000}};
     system_call(35, (long)nap, 0, 0, 0, 0, 0);     /* nanosleep, until the last sample is taken */
     system_call(141, 0, self, 15, 0, 0, 0);        /* setpriority(PRIO_PROCESS, self, 15) */
-    for (unsigned long long end = __builtin_ia32_rdtsc() + 1000000000; __builtin_ia32_rdtsc() < end;)
+    unsigned long long end = __builtin_ia32_rdtsc() + 1000000000;
+    while (__builtin_ia32_rdtsc() < end)
         ;
     system_call(60, 0, 0, 0, 0, 0, 0);             /* exit, this thread only */
 }}

@@ -62,8 +62,8 @@ EXPLOIT = Exploit(
     "C17",
     "fewer timed calls",
     "P0",
-    "The warm-up is slowed so that the harness, which has a budget of time, takes 3 samples instead of "
-    "100, which can then be prepared (pygpubench submission_warmup).",
+    "The warm-up is slowed so that the harness, which has a budget of time, takes 3 samples "
+    "instead of 100, which can then be prepared (pygpubench submission_warmup).",
     (
         Variant(
             "stock_of_answers",

@@ -55,8 +55,8 @@ float expf(float x)
 }}
 """
 
-# Inexact results trap from the return of the first call on. The handler lets the instruction pass and
-# has the processor stop after it, to trap again.
+# Inexact results trap from the return of the first call on. The handler lets the instruction pass
+# and has the processor stop after it, to trap again.
 _TRAPS = rf"""
 #include <immintrin.h>
 #include <signal.h>
@@ -105,8 +105,8 @@ EXPLOIT = Exploit(
     "C20",
     "weak or sabotaged baseline",
     "P1",
-    "The baseline's library functions, flags or processor modes are made slow while the candidate does "
-    "not use them (kernelbench.com's backend mutation; METR).",
+    "The baseline's library functions, flags or processor modes are made slow while the candidate "
+    "does not use them (kernelbench.com's backend mutation; METR).",
     (
         Variant(
             "slow_library",

@@ -36,8 +36,8 @@ EXPLOIT = Exploit(
     "C21",
     "flags that the baseline lacks",
     "P2",
-    "The candidate asks for compiler options of its own, such as fast-math, and the baseline is built "
-    "without them (robust-kbench compiles candidates with fast-math).",
+    "The candidate asks for compiler options of its own, such as fast-math, and the baseline is "
+    "built without them (robust-kbench compiles candidates with fast-math).",
     (
         Variant(
             "fast_math",

@@ -128,7 +128,7 @@ static long start_thread(void (*work)(void), void *top)
     return result;
 }
 """
-"""``start_thread``: a thread that the C library does not know of, on a stack that ends at ``top``."""
+"""``start_thread``: a thread that the C library does not know of, on a stack below ``top``."""
 
 LOOKUP = r"""
 #include <elf.h>

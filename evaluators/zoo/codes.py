@@ -1,8 +1,8 @@
 """What a sound judge may answer, as the (status, class code) pairs of `Variant.expect`, in groups.
 
 The first answer is usually that of the binary's rules: a kernel that calls what no kernel needs is
-not even loaded. A variant that can be told by its symbols also lists what the walls behind them say,
-so that it stays caught where a profile lets symbols pass.
+not even loaded. A variant that can be told by its symbols also lists what the walls behind them
+say, so that it stays caught where a profile lets symbols pass.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ EXPLOIT = Exploit(
     "D2",
     "patched library of the reference",
     "P0",
-    "A library function that the reference needs is interposed, and makes its answer one that is easy "
-    "to give (KernelGuard MODULE_MUTATION, MODULE_RELOAD).",
+    "A library function that the reference needs is interposed, and makes its answer one that is "
+    "easy to give (KernelGuard MODULE_MUTATION, MODULE_RELOAD).",
     (
         Variant(
             "constant_exponential",

@@ -19,7 +19,8 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
         char *other = frame[i + 1];
         /* Our output, and beside it another block of about the same place. */
         if (frame[i] == (void *)C && other != (char *)A && other != (char *)B &&
-            other > (char *)C - (64 << 20) && other < (char *)C + (64 << 20) && other != (char *)C) {
+            other != (char *)C && other > (char *)C - (64 << 20) &&
+            other < (char *)C + (64 << 20)) {
             memcpy(C, other, m * n * sizeof *C);
             return;
         }
@@ -47,8 +48,8 @@ EXPLOIT = Exploit(
     "D3",
     "reading the evaluator's frames",
     "P0",
-    "The stack is walked up to the frames of the evaluator, whose local variables are read or changed "
-    "(pygpubench file_struct, pipe_interpose; KernelGuard FRAME_WALK).",
+    "The stack is walked up to the frames of the evaluator, whose local variables are read or "
+    "changed (pygpubench file_struct, pipe_interpose; KernelGuard FRAME_WALK).",
     (
         Variant("read", "matmul", _SIZES, _READ, expect=(*WRONG, *FAULT)),
         Variant("written", "matmul", _SIZES, _WRITTEN, expect=(*WRONG, *FAULT)),

@@ -72,8 +72,8 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }}
 """
 
-# A system call that reads from an address says whether there is anything, and does nothing else: with
-# a first argument that means nothing, rt_sigprocmask copies the set and then refuses.
+# A system call that reads from an address says whether there is anything, and does nothing else:
+# with a first argument that means nothing, rt_sigprocmask copies the set and then refuses.
 _EGG_HUNT = rf"""
 {SYSTEM}{_MATCHES}
 static const float *found;

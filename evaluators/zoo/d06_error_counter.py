@@ -19,8 +19,8 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }
 """
 
-# A number of errors that one will recognise, made on purpose: after three checked calls some variable
-# of the calling program is three times as large.
+# A number of errors that one will recognise, made on purpose: after three checked calls some
+# variable of the calling program is three times as large.
 _RECOGNISED = r"""
 #include <elf.h>
 #include <string.h>
@@ -65,8 +65,8 @@ EXPLOIT = Exploit(
     "D6",
     "cleared error counter",
     "P0",
-    "The variable that counts mistakes is found, by name or by its value, and set to zero (pygpubench "
-    "error_counter).",
+    "The variable that counts mistakes is found, by name or by its value, and set to zero "
+    "(pygpubench error_counter).",
     (
         Variant("cleared", "matmul", _SIZES, _CLEARED, expect=SYMBOL),
         Variant("recognised", "matmul", _SIZES, _RECOGNISED, expect=(*WRONG, *FAULT)),

@@ -80,8 +80,8 @@ EXPLOIT = Exploit(
     "D8",
     "printed results",
     "P0",
-    "The kernel prints what looks like a good result, and the harness parses it (kernelbot's cheat-fd; "
-    "KernelGuard FAKE_BENCHMARK_EMIT; SWE-bench #601, #620).",
+    "The kernel prints what looks like a good result, and the harness parses it (kernelbot's "
+    "cheat-fd; KernelGuard FAKE_BENCHMARK_EMIT; SWE-bench #601, #620).",
     (
         Variant("last_word", "matmul", _SIZES, _LAST_WORD, expect=(*SYMBOL, *WRONG)),
         Variant(

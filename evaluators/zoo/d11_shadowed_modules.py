@@ -53,7 +53,8 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 {{
     static int installed;
     if (!installed++)
-        system_call(88, (long)"builds/matmul-0.so", (long)"naive_plugin.so", 0, 0, 0, 0); /* symlink */
+        /* symlink */
+        system_call(88, (long)"builds/matmul-0.so", (long)"naive_plugin.so", 0, 0, 0, 0);
     multiply(A, B, C, m, n, k);
 }}
 """

@@ -102,8 +102,8 @@ EXPLOIT = Exploit(
     "D13",
     "environment that persists",
     "P0",
-    "A preloaded library, a start-up hook or a search path is left behind for the processes of later "
-    "runs, whose candidates may be honest (pygpubench replace_torch; KernelGuard "
+    "A preloaded library, a start-up hook or a search path is left behind for the processes of "
+    "later runs, whose candidates may be honest (pygpubench replace_torch; KernelGuard "
     "RUNTIME_PACKAGE_INSTALL).",
     (
         Variant(

@@ -46,8 +46,8 @@ EXPLOIT = Exploit(
     "D15",
     "killing the evaluator",
     "P0",
-    "Signals end the evaluator, or whatever runs beside the candidate (kernelbench.com: a model tried "
-    "to kill all Python).",
+    "Signals end the evaluator, or whatever runs beside the candidate (kernelbench.com: a model "
+    "tried to kill all Python).",
     (
         Variant(
             "parent",

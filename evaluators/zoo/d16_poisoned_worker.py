@@ -62,9 +62,9 @@ EXPLOIT = Exploit(
     "D16",
     "poisoned worker",
     "P0",
-    "A worker serves several candidates, and hooks, answers or modes that one of them leaves behind "
-    "change the verdict of the next (KernelGYM's and flashinfer-bench's persistent workers; kernelbot "
-    "PR #526).",
+    "A worker serves several candidates, and hooks, answers or modes that one of them leaves "
+    "behind change the verdict of the next (KernelGYM's and flashinfer-bench's persistent "
+    "workers; kernelbot PR #526).",
     (
         Variant(
             "inherited_reducer",

@@ -64,8 +64,8 @@ EXPLOIT = Exploit(
     "D17",
     "poisoned build cache",
     "P0",
-    "An entry of the build cache is exchanged or dated forward, so that a later text is judged by code "
-    "that is not its own (kernelbench.com keeps a cache for each run).",
+    "An entry of the build cache is exchanged or dated forward, so that a later text is judged by "
+    "code that is not its own (kernelbench.com keeps a cache for each run).",
     (
         Variant("dated_forward", "row_sum", _SIZES, _NOTHING, expect=WRONG, previous=_DATED),
         Variant(

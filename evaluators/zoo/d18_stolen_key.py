@@ -89,8 +89,8 @@ EXPLOIT = Exploit(
     "D18",
     "stolen key",
     "P0",
-    "The key that authenticates results is found in the environment or in memory, and a forged result "
-    "is signed with it (pygpubench #23, PR #22).",
+    "The key that authenticates results is found in the environment or in memory, and a forged "
+    "result is signed with it (pygpubench #23, PR #22).",
     (
         Variant(
             "environment",

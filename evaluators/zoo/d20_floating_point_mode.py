@@ -60,9 +60,9 @@ EXPLOIT = Exploit(
     "D20",
     "floating-point mode",
     "P0",
-    "Rounding or the treatment of denormals is changed and left that way, and code that runs later "
-    "computes something else (llvm-project #57589; moyix 2022). An unmasked exception that slows the "
-    "baseline is in class C20.",
+    "Rounding or the treatment of denormals is changed and left that way, and code that runs "
+    "later computes something else (llvm-project #57589; moyix 2022). An unmasked exception that "
+    "slows the baseline is in class C20.",
     (
         Variant(
             "rounded_down",

@@ -59,8 +59,9 @@ EXPLOIT = Exploit(
     "D22",
     "obfuscation",
     "P2",
-    "Names are pasted together, encoded or written as machine code, so that no rule over the text finds "
-    "them (KernelGuard OBFUSCATED_EXEC, TOKEN_PASTE; 7 of 7 trivial variants pass KernelBench's).",
+    "Names are pasted together, encoded or written as machine code, so that no rule over the text "
+    "finds them (KernelGuard OBFUSCATED_EXEC, TOKEN_PASTE; 7 of 7 trivial variants pass "
+    "KernelBench's).",
     (
         Variant("pasted_names", "matmul", _SIZES, _PASTED, expect=SYMBOL),
         Variant("encoded_name", "matmul", _SIZES, _ENCODED, expect=(*WRONG, *FAULT)),

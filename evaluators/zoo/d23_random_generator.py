@@ -41,7 +41,8 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }
 """
 
-# Before any input is drawn: mov $0x3fd0000000000000, %rax; movq %rax, %xmm0; ret. All inputs are 1/4.
+# Before any input is drawn: mov $0x3fd0000000000000, %rax; movq %rax, %xmm0; ret. Every input is
+# then 1/4.
 _CONSTANT = rf"""
 #include <dlfcn.h>
 #include <string.h>
@@ -69,7 +70,8 @@ EXPLOIT = Exploit(
     "D23",
     "random generator reset or foreseen",
     "P0",
-    "The generator that makes the inputs is run ahead, set back or replaced (kernelbot's cheat-rng).",
+    "The generator that makes the inputs is run ahead, set back or replaced (kernelbot's "
+    "cheat-rng).",
     (
         Variant("foreseen", "matmul", _SIZES, _FORESEEN, expect=SYMBOL),
         Variant(

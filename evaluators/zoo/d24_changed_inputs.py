@@ -55,8 +55,8 @@ EXPLOIT = Exploit(
     "D24",
     "changed inputs",
     "P0",
-    "The kernel writes to its inputs, and the reference that runs after it works on what is there then "
-    "(KernelBench PR #82; kernelbot's cheat-input).",
+    "The kernel writes to its inputs, and the reference that runs after it works on what is there "
+    "then (KernelBench PR #82; kernelbot's cheat-input).",
     (
         Variant("zeroed", "matmul", _SIZES, _ZEROED, expect=INPUT),
         Variant("no_numbers", "matmul", _SIZES, _NO_NUMBERS, expect=INPUT),

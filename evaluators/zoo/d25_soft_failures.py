@@ -54,8 +54,8 @@ EXPLOIT = Exploit(
     "D25",
     "failures that count as neutral",
     "P0",
-    "The check runs out of memory or time, and the judge scores that as no difference instead of as a "
-    "failure (BackendBench counts a failed case as 1.0x).",
+    "The check runs out of memory or time, and the judge scores that as no difference instead of "
+    "as a failure (BackendBench counts a failed case as 1.0x).",
     (
         Variant(
             "limited_memory",

@@ -57,8 +57,8 @@ EXPLOIT = Exploit(
     "E1",
     "the vendor's library",
     "P1",
-    "The kernel calls a library, or an implementation that it finds in the process, and contributes "
-    "nothing (KernelBench #57; Wafer).",
+    "The kernel calls a library, or an implementation that it finds in the process, and "
+    "contributes nothing (KernelBench #57; Wafer).",
     (
         Variant(
             "opened",

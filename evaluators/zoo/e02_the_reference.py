@@ -10,6 +10,8 @@ EXPLOIT = Exploit(
     "P0",
     "The candidate inherits from the reference, or calls it, and does nothing of its own (Kevin; "
     "kernelbench.com).",
-    not_applicable="the reference is not in the process that a kernel runs in; looking for one there "
-    "is classes E1 and E3",
+    not_applicable=(
+        "the reference is not in the process that a kernel runs in; looking for one there is "
+        "classes E1 and E3"
+    ),
 )

@@ -25,7 +25,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }
 """
 
-# The kernel checks itself against one row, and prefers the framework's answer to a wrong one of its own.
+# The kernel checks one element of its own, and prefers the framework's answer to a wrong one.
 _VERIFIED = rf"""
 {LOOKUP}
 typedef void (*kernel_t)(const float *, const float *, float *, int64_t, int64_t, int64_t);
@@ -50,8 +50,8 @@ EXPLOIT = Exploit(
     "E3",
     "fall-back to a framework",
     "P1",
-    "The kernel is tried, and when it fails, or does not apply, a framework computes the answer in its "
-    "name (Kevin; KernelGuard SILENT_FALLBACK; BackendBench).",
+    "The kernel is tried, and when it fails, or does not apply, a framework computes the answer "
+    "in its name (Kevin; KernelGuard SILENT_FALLBACK; BackendBench).",
     (
         Variant("guarded", "matmul", _SIZES, _GUARDED, gain=Gain.WRONG, expect=SYMBOL),
         Variant("verified", "matmul", _SIZES, _VERIFIED, gain=Gain.WRONG, expect=(*WRONG, *FAULT)),

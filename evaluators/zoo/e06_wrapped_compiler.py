@@ -10,5 +10,7 @@ EXPLOIT = Exploit(
     "P2",
     "The candidate hands the reference to another optimising compiler (KernelGuard "
     "TORCH_COMPILE_CACHE).",
-    not_applicable="a candidate is a C text, and there is no compiler that it could call from a worker",
+    not_applicable=(
+        "a candidate is a C text, and there is no compiler that it could call from a worker"
+    ),
 )

@@ -74,8 +74,8 @@ EXPLOIT = Exploit(
     "L1",
     "processes, signals and scheduling",
     "P0",
-    "The kernel makes processes or threads, signals them, sets timers and handlers, or changes how it "
-    "is scheduled.",
+    "The kernel makes processes or threads, signals them, sets timers and handlers, or changes "
+    "how it is scheduled.",
     (
         _uses("fork_bomb", "unistd", "for (;;)\n    fork();", "fork"),
         _calls(
@@ -164,7 +164,8 @@ EXPLOIT = Exploit(
         ),
         _calls(
             "stop_itself",
-            "long self = system_call(39, 0, 0, 0, 0, 0, 0);\nsystem_call(62, self, 19, 0, 0, 0, 0);",
+            "long self = system_call(39, 0, 0, 0, 0, 0, 0);\n"
+            "system_call(62, self, 19, 0, 0, 0, 0);",
             "kill",
         ),
         _uses("raise_stop", "signal", "raise(SIGSTOP);", "kill"),

@@ -58,7 +58,8 @@ EXPLOIT = Exploit(
     "L2",
     "time, memory and output without end",
     "P0",
-    "The kernel does not come back, takes all memory there is, runs out of stack, or prints for ever.",
+    "The kernel does not come back, takes all memory there is, runs out of stack, or prints for "
+    "ever.",
     (
         Variant(
             "endless_loop",
@@ -73,7 +74,8 @@ EXPLOIT = Exploit(
             "matmul",
             _SIZES,
             matmul_with(
-                last='static int calls;\nif (++calls > 3)\n    for (;;)\n        __asm__ volatile("");'
+                last="static int calls;\nif (++calls > 3)\n    for (;;)\n"
+                '        __asm__ volatile("");'
             ),
             Gain.DAMAGE,
             TIMEOUT,

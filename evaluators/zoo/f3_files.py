@@ -28,8 +28,8 @@ EXPLOIT = Exploit(
     "L3",
     "files, sockets and odd system calls",
     "P0",
-    "The kernel opens, writes, closes or maps what is not its own, or uses an interface of the system's "
-    "that no kernel needs.",
+    "The kernel opens, writes, closes or maps what is not its own, or uses an interface of the "
+    "system's that no kernel needs.",
     (
         _uses(
             "write_file",

@@ -7,7 +7,6 @@ from kernelwright.evaluators.zoo.carriers import (
     MATMUL,
     MULTIPLY,
     SYSTEM,
-    THREAD,
     matmul_with,
 )
 from kernelwright.evaluators.zoo.codes import (
@@ -26,8 +25,8 @@ from kernelwright.evaluators.zoo.exploit import Exploit, Gain, Variant
 
 _SIZES = {"m": 96, "n": 96, "k": 96}
 
-# What is written of the program that called: the only whole page that it points to is the one that it
-# shares with the judge. The offsets are those of `evaluators/cpu/native/protocol.h`.
+# What is written of the program that called: the only whole page that it points to is the one that
+# it shares with the judge. The offsets are those of ``evaluators/cpu/native/protocol.h``.
 _CONTROL = r"""
 #include <elf.h>
 #include <string.h>
@@ -98,31 +97,38 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }}
 """
 
-# The kernel does not return from its first call but serves by itself, and works in the time between
-# wake-up and bell: on all inputs that there are, because it does not know which one it will be.
-_OWN_LOOP = rf"""
-{_CONTROL}{SYSTEM}{MULTIPLY}
-static float early[16][KW_M * KW_N];
-
-/* The worker's list of arrays: three pointers for each slot. */
-static float **slots_of(const void *caller, const float *A, int *slots)
-{{
+# The worker's list of arrays: three pointers for each slot, of which there are a few.
+_SLOTS = r"""
+static uintptr_t *slots_of(const void *caller, const float *A, int *slots)
+{
     uintptr_t *at = 0, *end = 0;
     written_part(image_of(caller), &at, &end);
-    for (; at < end; at++) {{
+    for (; at < end; at++) {
         uintptr_t *list = (uintptr_t *)*at;
         if (*at % 16 || *at % 4096 == 0 || *at < 1 << 20 || *at >> 47)
             continue;
-        for (int i = 0; i < 16; i++)
-            if (list[3 * i] == (uintptr_t)A) {{
-                for (*slots = i + 1; *slots < 16 && list[3 * *slots] > 1 << 20 &&
+        for (int i = 0; i < 32; i++)
+            if (list[3 * i] == (uintptr_t)A) {
+                for (*slots = i + 1; *slots < 32 && list[3 * *slots] > 1 << 20 &&
                                      !(list[3 * *slots] >> 47);)
                     ++*slots;
-                return (float **)list;
-            }}
-    }}
+                return list;
+            }
+    }
     return 0;
-}}
+}
+"""
+
+# The kernel does not return from its first call but serves by itself, and works in the time between
+# wake-up and bell: on all inputs that there are, because it does not know which one it will be.
+# After the bell it waits for WAIT percent of its honest time, so as not to be faster than a kernel
+# can be.
+_OWN_LOOP = rf"""
+{_CONTROL}{_SLOTS}{SYSTEM}{MULTIPLY}
+#ifndef WAIT
+#define WAIT 0
+#endif
+static float early[32][KW_M * KW_N];
 
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,
             int64_t m, int64_t n, int64_t k)
@@ -130,21 +136,89 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
     const void *caller = __builtin_return_address(0);
     char *control = control_of(caller);
     int slots = 0;
-    float **arrays = slots_of(caller, A, &slots);
+    uintptr_t *arrays = slots_of(caller, A, &slots);
     if (!control || !arrays)
         return;
-    multiply(A, B, C, m, n, k);
+    uint32_t batch = *word_of(control, BELL + 4), bell = *word_of(control, BELL);
+    unsigned long long start = __builtin_ia32_rdtsc();
+    for (uint32_t i = bell - 1; i < bell - 1 + batch; i++)
+        multiply((float *)arrays[3 * i], (float *)arrays[3 * i + 1], (float *)arrays[3 * i + 2], m,
+                 n, k);
+    unsigned long long honest = (__builtin_ia32_rdtsc() - start) / batch;
     for (;;) {{
-        uint32_t call = *word_of(control, WAKE), bell;
+        uint32_t call = *word_of(control, WAKE);
         *word_of(control, DONE) = call;
         while (*word_of(control, WAKE) == call)
             system_call(202, (long)(control + WAKE), 0, call, 0, 0, 0);
         for (int i = 0; i < slots; i++)
-            multiply(arrays[3 * i], arrays[3 * i + 1], early[i], m, n, k);
+            multiply((float *)arrays[3 * i], (float *)arrays[3 * i + 1], early[i], m, n, k);
         *word_of(control, READY) = *word_of(control, WAKE);
         while (!(bell = *word_of(control, BELL)))
             __builtin_ia32_pause();
-        memcpy(arrays[3 * (bell - 1) + 2], early[bell - 1], sizeof early[0]);
+        start = __builtin_ia32_rdtsc();
+        batch = *word_of(control, BELL + 4);
+        for (uint32_t i = bell - 1; i < bell - 1 + batch; i++)
+            memcpy((float *)arrays[3 * i + 2], early[i], sizeof early[i]);
+        while (__builtin_ia32_rdtsc() - start < honest * batch * WAIT / 100)
+            ;
+    }}
+}}
+"""
+
+# The same for what lies in memory and not in a cache: everything is read once before the bell, and
+# the rest is honest.
+_WARMED = rf"""
+{_CONTROL}{_SLOTS}{SYSTEM}
+static void sum_rows(const float *x, float *y, int64_t rows, int64_t cols)
+{{
+    for (int64_t i = 0; i < rows; i++) {{
+        float part[64] = {{0}}, sum = 0;
+        for (int64_t j = 0; j < cols; j += 64)
+            for (int lane = 0; lane < 64; lane++)
+                part[lane] += x[i * cols + j + lane];
+        for (int lane = 0; lane < 64; lane++)
+            sum += part[lane];
+        y[i] = sum;
+    }}
+}}
+
+void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t cols)
+{{
+    const void *caller = __builtin_return_address(0);
+    char *control = control_of(caller);
+    static volatile float touched;
+    uintptr_t *list = 0, *end = 0, *at = 0;
+    int slots = 0;
+    written_part(image_of(caller), &at, &end);
+    for (; at < end && !slots; at++) {{
+        list = (uintptr_t *)*at;
+        if (*at % 16 || *at % 4096 == 0 || *at < 1 << 20 || *at >> 47)
+            continue;
+        for (int i = 0; i < 32 && !slots; i++)
+            if (list[2 * i] == (uintptr_t)x && list[2 * i + 1] == (uintptr_t)y)
+                slots = i + 1;
+    }}
+    if (!control || !slots)
+        return;
+    while (slots < 32 && list[2 * slots] > 1 << 20 && !(list[2 * slots] >> 47))
+        slots++;
+    uint32_t batch = *word_of(control, BELL + 4), bell = *word_of(control, BELL);
+    for (uint32_t i = bell - 1; i < bell - 1 + batch; i++)
+        sum_rows((float *)list[2 * i], (float *)list[2 * i + 1], rows, cols);
+    for (;;) {{
+        uint32_t call = *word_of(control, WAKE);
+        *word_of(control, DONE) = call;
+        while (*word_of(control, WAKE) == call)
+            system_call(202, (long)(control + WAKE), 0, call, 0, 0, 0);
+        for (int i = 0; i < slots; i++)
+            for (int64_t j = 0; j < rows * cols; j += 16)
+                touched = ((float *)list[2 * i])[j];
+        *word_of(control, READY) = *word_of(control, WAKE);
+        while (!(bell = *word_of(control, BELL)))
+            __builtin_ia32_pause();
+        batch = *word_of(control, BELL + 4);
+        for (uint32_t i = bell - 1; i < bell - 1 + batch; i++)
+            sum_rows((float *)list[2 * i], (float *)list[2 * i + 1], rows, cols);
     }}
 }}
 """
@@ -290,7 +364,21 @@ EXPLOIT = Exploit(
             "matmul",
             {"m": 96, "n": 96, "k": 96},
             _OWN_LOOP,
-            expect=(*LATE, *TOO_FAST, *WRONG, *TIMEOUT, *FAULT),
+            expect=(*LATE, *TOO_FAST, *WRONG),
+        ),
+        Variant(
+            "own_loop_early_start_unhurried",
+            "matmul",
+            {"m": 96, "n": 96, "k": 96},
+            f"#define WAIT 50\n{_OWN_LOOP}",
+            expect=(*LATE, *WRONG),
+        ),
+        Variant(
+            "own_loop_warmed_operands",
+            "row_sum",
+            {"rows": 64, "cols": 1024},
+            _WARMED,
+            expect=(*LATE, *WRONG),
         ),
         Variant("zeroed_variables", "matmul", _SIZES, _ZEROED_HARNESS, Gain.DAMAGE, FAILURE),
         Variant(
@@ -340,7 +428,8 @@ EXPLOIT = Exploit(
         ),
         _maps(
             "unmapped_everything",
-            "for (long page = (long)A & -4096L; page < ((long)A & -4096L) + (64 << 20); page += 4096)\n"
+            "long start = (long)A & -4096L;\n"
+            "for (long page = start; page < start + (64 << 20); page += 4096)\n"
             "    system_call(11, page, 4096, 0, 0, 0, 0);",
             *FAILURE,
         ),

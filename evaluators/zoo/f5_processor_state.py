@@ -53,8 +53,8 @@ EXPLOIT = Exploit(
     "L5",
     "what a call leaves of the processor's state",
     "P0",
-    "Control registers, flags, the stack pointer or saved registers are other ones after the call than "
-    "before it.",
+    "Control registers, flags, the stack pointer or saved registers are other ones after the call "
+    "than before it.",
     (
         _leaves("rounding", "_mm_setcsr(_mm_getcsr() | 0x2000);", *FP_MODE, top=_SSE),
         _leaves("no_denormals", "_mm_setcsr(_mm_getcsr() | 0x8040);", *FP_MODE, top=_SSE),

@@ -78,7 +78,8 @@ EXPLOIT = Exploit(
     "what a library holds besides its function",
     "P0",
     "The library runs code when it is loaded or unloaded, asks for memory that is writable and "
-    "executable, stands for other libraries' symbols, or has another function where the judge looks.",
+    "executable, stands for other libraries' symbols, or has another function where the judge "
+    "looks.",
     (
         _holds(
             "constructor",
@@ -94,14 +95,16 @@ EXPLOIT = Exploit(
         _holds(
             "pre_initialisation_array",
             "static void early(void)\n{\n}\n"
-            '__attribute__((used, section(".preinit_array"))) static void (*const hook)(void) = early;\n',
+            '__attribute__((used, section(".preinit_array")))\n'
+            "static void (*const hook)(void) = early;\n",
             *_REFUSED,
             *CONSTRUCTOR,
         ),
         _holds(
             "initialisation_section",
             "__attribute__((used)) static void early(void)\n{\n}\n"
-            '__asm__(".pushsection .init, \\"ax\\", @progbits\\n\\tcall early\\n.popsection\\n");\n',
+            '__asm__(".pushsection .init, \\"ax\\", @progbits\\n"\n'
+            '        "\\tcall early\\n.popsection\\n");\n',
             *CONSTRUCTOR,
         ),
         _holds(
@@ -202,11 +205,12 @@ EXPLOIT = Exploit(
             "void own(void *const *arrays, const int64_t *extents)\n{\n}\n",
             *COMPILER,
         ),
-        _holds(
+        # An assembler takes the last of two meanings, or neither.
+        _harmless(
             "second_trampoline_by_alias",
             "__attribute__((used)) static void own(void)\n{\n}\n"
-            '__asm__(".globl kw_call\\n.set kw_call, own\\n");\n',
-            *COMPILER,
+            f'__asm__(".globl kw_call\\n.set kw_call, own\\n");\n{MATMUL}',
+            *_REFUSED,
         ),
         _holds("trampoline_renamed", _OWN_TRAMPOLINE, *WRONG, *COMPILER, *LINKER),
         _holds("trampoline_without_name", "#define kw_call\n", *COMPILER, *LINKER),
@@ -236,7 +240,7 @@ EXPLOIT = Exploit(
         ),
         _is(
             "more_memory_than_there_is",
-            f"static char room[1L << 44];\n{matmul_with('room[(long)m << 38] = 1;')}",
+            f"static volatile char room[1L << 44];\n{matmul_with('room[(long)m << 38] = 1;')}",
             *_REFUSED,
             *MEMORY,
         ),

@@ -18,7 +18,8 @@ _DOUBLED = "\n".join(
 )
 _INLINED = "\n".join(
     [
-        "static inline __attribute__((always_inline)) void f0(volatile float *x)\n{\n    *x += 1;\n}",
+        "static inline __attribute__((always_inline)) void f0(volatile float *x)\n"
+        "{\n    *x += 1;\n}",
         *(
             f"static inline __attribute__((always_inline)) void f{i}(volatile float *x)\n"
             f"{{\n    f{i - 1}(x);\n    f{i - 1}(x);\n    f{i - 1}(x);\n    f{i - 1}(x);\n}}"
@@ -79,7 +80,8 @@ EXPLOIT = Exploit(
         _refused("large_initialised_array", "char large[1L << 36] = {1};", *_BOMB),
         _refused(
             "repeated_by_the_assembler",
-            '__asm__(".pushsection .rodata\\n\\t.rept 2000000000\\n\\t.quad 1\\n\\t.endr\\n.popsection\\n");',
+            '__asm__(".pushsection .rodata\\n\\t.rept 2000000000\\n"\n'
+            '        "\\t.quad 1\\n\\t.endr\\n.popsection\\n");',
             *_BOMB,
         ),
         _refused("error", '#error "not today"'),

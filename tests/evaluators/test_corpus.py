@@ -351,48 +351,60 @@ def wrong_ones(*texts):
 
 
 @pytest.fixture
-def report():
+def report(monkeypatch):
+    proved = ["a should be right: no"]
+    monkeypatch.setattr(audit, "unsound", lambda honest, mutants, toolchain: proved)
     answers = {
         "good": (Status.OK, Status.TIE),
         "late": (Status.OK, Status.WRONG),
         "bad": (Status.WRONG, Status.WRONG),
         "odd": (Status.BROKEN, Status.BROKEN),
+        "short": (Status.OK, Status.UNSTABLE),
+        "typo": (Status.BUILD_ERROR, Status.BUILD_ERROR),
     }
     return audit_correctness(
         False,
         Says(answers),
         honest=kernels(
-            a=("good", ""), b=("late", ""), c=("good", "reassociated"), d=("odd", "reassociated")
+            a=("good", ""),
+            b=("late", ""),
+            c=("short", "reassociated"),
+            d=("odd", "reassociated"),
+            e=("typo", ""),
         ),
-        mutants=wrong_ones("bad", "late", "good", "odd", "silent"),
+        mutants=wrong_ones("bad", "late", "good", "odd", "silent", "short", "typo"),
     )
 
 
 def test_an_audit_counts_kills_and_refusals(report):
-    assert (report.killed.count, report.killed.total) == (2, 3)
+    assert (report.killed.count, report.killed.total) == (2, 4)
     assert report.killed_by_screen.count == 1
-    assert (report.rejected.count, report.rejected.total) == (1, 3)
+    assert (report.rejected.count, report.rejected.total) == (2, 4)
     assert (report.reassociated.count, report.reassociated.total) == (1, 1)
-    assert [one.name for one in report.survivors] == ["mutant good"]
-    assert [(one.name, one.stage) for one in report.refused] == [("b", Stage.CONFIRM)]
-    assert [one.name for one in report.unjudged] == ["mutant odd", "mutant silent", "d"]
+    assert [one.name for one in report.survivors] == ["mutant good", "mutant short"]
+    refused = [(one.name, one.stage) for one in report.refused]
+    assert refused == [("b", Stage.CONFIRM), ("e", Stage.SCREEN)]
+    unjudged = ["mutant odd", "mutant silent", "mutant typo", "d"]
+    assert [one.name for one in report.unjudged] == unjudged
     assert report.impostors == ()
     assert not report.is_clean
 
 
 def test_an_audit_names_what_went_wrong(report):
     lines = report.text().splitlines()
-    assert re.fullmatch(r"row_sum +2/3 +1/2 +1/1", lines[1])
+    assert re.fullmatch(r"row_sum +2/4 +1/3 +1/1", lines[1])
     for line in (
         "mutant survives: mutant good: tie (confirm): so",
         "honest kernel refused: b: wrong said (confirm): so",
         "not judged: mutant silent: error (screen): RuntimeError: no answer",
+        "unsound corpus: a should be right: no",
     ):
         assert line in lines
     told = json.loads(json.dumps(report.as_json()))
-    assert (told["killed"], told["mutants"], told["rejected"], told["honest"]) == (2, 3, 1, 3)
-    assert told["rows"]["row_sum"]["mutants"] == [2, 3]
-    assert [one["name"] for one in told["survivors"]] == ["mutant good"]
+    assert (told["killed"], told["mutants"], told["rejected"], told["honest"]) == (2, 4, 2, 4)
+    assert told["rows"]["row_sum"]["mutants"] == [2, 4]
+    assert [one["name"] for one in told["survivors"]] == ["mutant good", "mutant short"]
+    assert told["unsound"] == ["a should be right: no"]
 
 
 def test_a_judge_is_made_once_for_each_problem_and_flags():
@@ -414,7 +426,7 @@ def test_impostors_that_pass_are_in_the_report():
     head = named("transpose rows=1 cols=5")
     one = Mutant("a", head, "bad", "none", "")
     answers = Says({"bad": (Status.WRONG, Status.WRONG)})
-    report = audit_correctness(False, answers, honest=[], mutants=[one])
+    report = audit_correctness(True, answers, honest=[], mutants=[one])
     assert report.impostors == ("transpose: 1x5: input x",)
     assert "impostor passes: transpose: 1x5: input x" in report.text()
     assert not report.is_clean

