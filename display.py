@@ -124,7 +124,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append(f"  candidate {best['key']}, trial {best['trial']}")
         known = [
             *best["log"].splitlines(),
-            *(f"{k}={_number(v)}" for k, v in best["facts"].items()),
+            *(f"{k}={_number(v)}" for k, v in _worth_saying(best["facts"]).items()),
         ]
         if known:
             lines.append("  " + " ".join(known))
@@ -264,6 +264,19 @@ def _cpu_notes(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             for c in facts["caches"]
         ),
     ]
+
+
+def _worth_saying(facts: Mapping[str, float]) -> dict[str, float]:
+    """Facts without those of a binary that has nothing special and of an isolation that lacks
+    nothing.
+    """
+    usual = {"elf.": 0.0, "isolation.": 1.0}
+    return {
+        name: value
+        for name, value in facts.items()
+        if name != "elf.undefined"
+        and not any(name.startswith(start) and value == u for start, u in usual.items())
+    }
 
 
 def replay_text(found: Mapping[str, Any]) -> str:
