@@ -90,6 +90,16 @@ def _one_hot(array: Array, rng: np.random.Generator) -> Array:
     return out
 
 
+def _peaked(array: Array, rng: np.random.Generator) -> Array:
+    """In each row one element is far above all others: the first, the last, or any."""
+    out = array.copy()
+    rows = out.reshape(-1, array.shape[-1])
+    number, last = np.arange(len(rows)), array.shape[-1] - 1
+    anywhere = rng.integers(last + 1, size=len(rows))
+    rows[number, np.choose(number % 3, [0, last, anywhere])] += FAR
+    return out
+
+
 def _cancelling(array: Array, rng: np.random.Generator) -> Array:
     """Neighbours that nearly cancel."""
     del rng
@@ -144,6 +154,7 @@ _FLOATING: dict[str, Change] = {
     "large": _scaled(64),
     "ramp": _ramp,
     "one hot": _one_hot,
+    "peaked": _peaked,
     "cancelling": _cancelling,
     "constant": _constant,
     "zeros": _with_zeros,

@@ -18,6 +18,8 @@ from kernelwright.evaluators.corpus.witness import SANITIZERS, Observation, Witn
 _BUILDS = (DEFAULT_FLAGS, SANITIZERS)
 # Honest kernels see every input twice in one process: they may not remember anything.
 _ROUNDS = 2
+# A mutant has so many chances to be seen: what finds it may be rare among drawn inputs.
+_CHANCES = 3
 
 
 def fault_of(specimen: Specimen, toolchain: Toolchain, rng: np.random.Generator) -> str | None:
@@ -43,7 +45,11 @@ def refuted(mutant: Mutant, toolchain: Toolchain, rng: np.random.Generator) -> s
     Raises:
         WitnessError: if it does not compile.
     """
-    return _first(_observations(mutant, (), toolchain, rng, 1))
+    for _ in range(_CHANCES):
+        found = _first(_observations(mutant, (), toolchain, rng, 1))
+        if found is not None:
+            return found
+    return None
 
 
 def unsound(

@@ -23,8 +23,6 @@ from kernelwright.evaluators.cpu.placement import Placement
 from kernelwright.evaluators.cpu.worker import Program, Worker
 
 CALLS, SKIPPED = 200, 20
-# An honest worker's CPU time varies with what the machine does in between, such as interrupts.
-LATE_MARGIN_NS = 20_000.0
 _EMPTY = "void kw_call(void *const *p, const long *e) { (void)p; (void)e; }\n"
 _WORKLOAD = Workload((("n", 16),))
 
@@ -32,23 +30,17 @@ _WORKLOAD = Workload((("n", 16),))
 @dataclass(frozen=True, slots=True)
 class Floor:
     """The harness's own times in ns: of a call of nothing (median and 99th percentile), the gap
-    between wake-up and bell (median), CPU time beyond the call (median and 90th percentile), and of
-    starting a worker; with the parts of the isolation that were in force.
+    between wake-up and bell (median), CPU time outside the call (median), and of starting a worker;
+    with the parts of the isolation that were in force.
     """
 
     call_ns: float
     call_p99_ns: float
     gap_ns: float
-    late_ns: float
-    late_p90_ns: float
+    outside_ns: float
     start_ns: float
     blocking: bool
     parts: Parts
-
-    @property
-    def late_bound_ns(self) -> float:
-        """The median CPU time beyond calls above which a worker works when it should rest."""
-        return self.late_p90_ns + LATE_MARGIN_NS
 
 
 def measured_floor(where: Placement, threads: int) -> Floor:
@@ -71,13 +63,11 @@ def measured_floor(where: Placement, threads: int) -> Floor:
             start_ns = time.perf_counter_ns() - began
             calls = [worker.call(0, 1, 10.0, none) for _ in range(SKIPPED + CALLS)][SKIPPED:]
     times = sorted(call.time_ns for call in calls)
-    late = sorted(call.late_ns for call in calls)
     return Floor(
         statistics.median(times),
         times[99 * CALLS // 100],
         statistics.median(call.gap_ns for call in calls),
-        statistics.median(late),
-        late[9 * CALLS // 10],
+        statistics.median(call.outside_ns for call in calls),
         float(start_ns),
         where.blocking,
         worker.parts,

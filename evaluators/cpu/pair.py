@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kernelwright.env.options import ProblemError
 from kernelwright.env.types import Arm, CacheState, ProcessPair, Status, Verdict
 from kernelwright.evaluators.cpu.draws import PLAIN, WHOLE, Drawn, Draws
-from kernelwright.evaluators.cpu.floor import LATE_MARGIN_NS, Floor
+from kernelwright.evaluators.cpu.floor import Floor
 from kernelwright.evaluators.cpu.isolation import numbers
 from kernelwright.evaluators.cpu.memory import Arena
 from kernelwright.evaluators.cpu.native import judge
@@ -32,16 +32,20 @@ from kernelwright.evaluators.cpu.worker import Called, Worker, WorkerError
 # A candidate this much slower than its reference is stopped; and one this much slower is screened
 # with a single pair.
 HOPELESS, SLOW = 100.0, 3.0
-# Kernels below so many ns have the values of their call among this many others.
-SHORT_NS, DECOYS = 1e6, 3
-# Kernels of fewer floors than this are timed in batches, of at most so many.
-FLOORS, MOST_BATCHED = 20.0, 32
+# Kernels below so many ns have the values of their call among at least this many others; more, so
+# that all of them together take so long that what fits into the gap before the bell is little.
+SHORT_NS, DECOYS, DECOYED_NS = 1e6, 3, 1e5
+# Kernels of fewer floors than this, or of less than so many ns, are timed in batches of at most so
+# many; no more slots than this.
+FLOORS, BATCHED_NS, MOST_BATCHED, MOST_SLOTS = 20.0, 1e4, 32, 256
 # No more memory than this for decoys and batches.
 ROOM_BYTES = 256 << 20
 # Output elements that are read the moment a call is over.
 CANARIES = 48
-# Pairs of calls that decide whether a candidate works when it should rest.
-SECOND_LOOK = 12
+# CPU time in ns that a candidate may need outside its calls more than its reference does; how many
+# undisturbed calls of each decide, among how many times as many; and how many standard errors.
+OUTSIDE_MARGIN_NS = 5_000.0
+SECOND_LOOK, LOOKS, DEVIATIONS = 12, 3, 5.0
 # How many stressed calls a process gets beside those that its stage asks for.
 _EXTRA = 2
 
@@ -64,13 +68,17 @@ class Shape:
 
 def shape_for(least_ns: float, floor: Floor, slot_bytes: int) -> Shape:
     """The slots for kernels that may take as little as ``least_ns``."""
-    room = max(1, ROOM_BYTES // max(1, slot_bytes))
+    room = max(1, min(MOST_SLOTS, ROOM_BYTES // max(1, slot_bytes)))
+    least_ns = max(1.0, least_ns)
     batch = 1
-    if least_ns < FLOORS * floor.call_ns:
-        batch = math.ceil(FLOORS * floor.call_ns / max(least_ns, 1.0))
-    groups = 1 + DECOYS if least_ns < SHORT_NS else 1
-    batch = max(1, min(batch, MOST_BATCHED, room // groups))
-    return Shape(batch, max(1, min(groups, room // batch)))
+    if least_ns < max(FLOORS * floor.call_ns, BATCHED_NS):
+        wanted = max(FLOORS * floor.call_ns, BATCHED_NS) / least_ns
+        batch = max(1, min(math.ceil(wanted), MOST_BATCHED, room))
+    groups = 1
+    if least_ns < SHORT_NS:
+        wanted = max(1.0 + DECOYS, DECOYED_NS / (batch * least_ns))
+        groups = max(1, min(math.ceil(wanted), room // batch))
+    return Shape(batch, groups)
 
 
 @dataclass
@@ -132,7 +140,7 @@ class Pair:
         self._number = sitting.next_pair()
         self._rng = sitting.secret.stream("order", self._number)
         self._calls = 0
-        self._late: dict[Arm, list[float]] = {arm: [] for arm in Arm}
+        self._outside: dict[Arm, list[Called]] = {arm: [] for arm in Arm}
         self.worst_error = 0.0
         self.fastest_ns = math.inf
         self.call_s: dict[Arm, float] = {}
@@ -181,7 +189,7 @@ class Pair:
                 samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
                 if asked.may_stop and times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]:
                     pending = deque(rest for rest in pending if rest != PLAIN)
-            self._see_that_nothing_is_late(workers, state, limit_s)
+            self._see_that_it_works_in_its_calls(workers, state, limit_s)
             self._note(workers[Arm.CANDIDATE])
         finally:
             self._close(workers)
@@ -227,7 +235,9 @@ class Pair:
             "judge.floor_ns": self._sitting.floor.call_ns,
             "judge.batch": float(self._shape.batch),
             "judge.decoys": float(self._shape.groups - 1),
-            "judge.late_ns": self._lateness(Arm.CANDIDATE),
+            "judge.outside_ns": statistics.median(
+                called.outside_ns for called in self._outside[Arm.CANDIDATE]
+            ),
             **dict(numbers(worker.parts)),
         }
 
@@ -289,7 +299,7 @@ class Pair:
             called = worker.call(load.slot, batch, limit_s * batch, self._canaries(live))
         except WorkerError as error:
             raise ArmFailedError(arm, _verdict(error)) from None
-        self._late[arm].append(called.late_ns)
+        self._outside[arm].append(called)
         return called
 
     def _canaries(self, live: range) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -334,31 +344,63 @@ class Pair:
                 self.worst_error = max(self.worst_error, error)
         return called
 
-    def _see_that_nothing_is_late(
+    def _see_that_it_works_in_its_calls(
         self, workers: Mapping[Arm, Worker], state: CacheState, limit_s: float
     ) -> None:
-        """A worker that is done with a call has nothing more to do. Medians say whether it had, for
-        a single call may have met an interrupt; and what looks late is looked at again beside the
-        reference, for the machine may be busy with something else.
+        """A worker that is not called has nothing to do: waking up and going to sleep takes it as
+        long as the reference. Medians say whether it does, for a single call may have met an
+        interrupt; and what looks otherwise is looked at again in calls between which nothing else
+        ran, for the machine may be busy.
+
+        Raises:
+            ArmFailedError: if it works before the bell or after its calls, or if the machine is too
+                busy to say so.
         """
-        if self._lateness(Arm.CANDIDATE) <= self._sitting.floor.late_bound_ns:
+        if workers[Arm.REFERENCE].is_trusted:
+            # Python says nothing about what is usual for C; the baseline's pairs do.
             return
-        self._late = {arm: [] for arm in Arm}
-        for _ in range(SECOND_LOOK):
+        # Where the bell is the wake-up, all that it does is in its time, or after it.
+        is_blocking = self._sitting.where.blocking
+        margin = self._sitting.floor.call_ns if is_blocking else OUTSIDE_MARGIN_NS
+        found, usual, _ = self._compared(undisturbed=False)
+        if found <= usual + margin:
+            return
+        self._outside = {arm: [] for arm in Arm}
+        for number in range(LOOKS * SECOND_LOOK):
             load = self._load(PLAIN)
-            for arm in (Arm.REFERENCE, Arm.CANDIDATE):
+            for arm in (tuple(Arm), tuple(Arm)[::-1])[number % 2]:
                 self._checked(load, workers[arm], arm, state, limit_s)
-        found, usual = self._lateness(Arm.CANDIDATE), self._lateness(Arm.REFERENCE)
-        if found <= max(self._sitting.floor.late_bound_ns, usual + LATE_MARGIN_NS):
+            calm = [sum(c.undisturbed for c in calls) for calls in self._outside.values()]
+            if min(calm) >= SECOND_LOOK:
+                break
+        is_calm = min(calm) >= SECOND_LOOK
+        found, usual, spread = self._compared(undisturbed=is_calm)
+        if found <= usual + max(margin, DEVIATIONS * spread):
             return
         what = (
-            f"{found / 1e3:.0f} us of CPU time a call beyond the call itself (median of "
-            f"{SECOND_LOOK}), where the reference takes {usual / 1e3:.0f}"
+            f"{found / 1e3:.0f} us of CPU time a call outside the call itself, before the bell or "
+            f"after it, where the reference takes {usual / 1e3:.0f} (medians of {SECOND_LOOK})"
         )
-        raise ArmFailedError(Arm.CANDIDATE, Verdict(Status.REJECTED, "late_work", evidence=what))
+        if is_calm:
+            verdict = Verdict(Status.REJECTED, "late_work", evidence=what)
+        else:
+            busy = f"{what}; but other processes run on the worker's core, so this says little"
+            verdict = Verdict(Status.UNSTABLE, "busy_host", evidence=busy)
+        raise ArmFailedError(Arm.CANDIDATE, verdict)
 
-    def _lateness(self, arm: Arm) -> float:
-        return statistics.median(self._late[arm])
+    def _compared(self, *, undisturbed: bool) -> tuple[float, float, float]:
+        """Medians of the CPU time in ns outside calls, of the candidate and of the reference, and
+        the standard error of their difference.
+        """
+        medians, variance = {}, 0.0
+        for arm, calls in self._outside.items():
+            values = [c.outside_ns for c in calls if c.undisturbed or not undisturbed]
+            medians[arm] = statistics.median(values)
+            spread = statistics.median(abs(value - medians[arm]) for value in values)
+            # The median's, of normal values: 1.253 σ / √n, with σ = 1.483 MAD.
+            variance += (1.253 * 1.483 * spread) ** 2 / len(values)
+        # Below nothing: threads that had nothing to do, or calls in which others ran.
+        return medians[Arm.CANDIDATE], max(medians[Arm.REFERENCE], 0.0), math.sqrt(variance)
 
 
 def _prepare(arena: Arena, slots: list[int], state: CacheState, where: Placement) -> None:

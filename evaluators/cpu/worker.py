@@ -86,13 +86,15 @@ class Program:
 @dataclass(frozen=True, slots=True)
 class Called:
     """A call, by the judge's clock, in ns: its time, the time from wake-up to bell, and the CPU
-    time that the worker used beyond what the call explains.
+    time that the worker used outside the call, before the bell or after it; how many elements
+    changed after it, and whether nothing else ran on the worker's core meanwhile.
     """
 
     time_ns: float
     gap_ns: float
-    late_ns: float
+    outside_ns: float
     late_elements: int
+    undisturbed: bool
 
 
 class Worker:
@@ -125,6 +127,7 @@ class Worker:
         insist: bool = True,
     ) -> None:
         self._arena, self._threads, self._program = arena, threads, program
+        self.is_trusted = program.is_trusted
         self._ffi, self._native = judge()
         self.parts = Parts(0)
         setup = _setup(program, arena, threads, where, number)
@@ -243,13 +246,13 @@ class Worker:
         if not self._program.is_trusted:
             self._count_tasks()
             self._compare_environment()
-        # Waking up is work, too, and takes its time whatever the kernel does.
-        explained = (shot.end_ns - shot.wake_ns) * self._threads
+        inside = (shot.end_ns - shot.start_ns) * self._threads
         return Called(
             max(1.0, float(shot.end_ns - shot.start_ns)) / batch,
             float(shot.start_ns - shot.wake_ns),
-            float(shot.cpu_ns - explained),
+            float(shot.cpu_ns - inside),
             int(shot.late),
+            int(shot.turns) <= int(shot.tasks),
         )
 
     def _compare_environment(self) -> None:

@@ -149,7 +149,7 @@ EXPLOIT = Exploit(
             _SIZES,
             matmul_with("abort();", top="#include <stdlib.h>\n"),
             Gain.DAMAGE,
-            (("crashed", "abort"),),
+            (("crashed", "abort"), *SYSCALL),
         ),
         _uses("kill_parent", "signal unistd", "kill(getppid(), SIGKILL);", "kill"),
         _calls(

@@ -1,10 +1,9 @@
-"""L4: the worker's own memory, its protocol, and the mappings of the arrays."""
+"""L4: the worker's own memory and its protocol."""
 
 from __future__ import annotations
 
 from kernelwright.evaluators.zoo.carriers import (
     LOOKUP,
-    MATMUL,
     MULTIPLY,
     SYSTEM,
     matmul_with,
@@ -13,7 +12,6 @@ from kernelwright.evaluators.zoo.codes import (
     EXIT,
     FAILURE,
     FAULT,
-    INPUT,
     LATE,
     OUTSIDE,
     SYSCALL,
@@ -97,23 +95,28 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
 }}
 """
 
-# The worker's list of arrays: three pointers for each slot, of which there are a few.
+# The worker's list of arrays: some pointers for each slot.
 _SLOTS = r"""
-static uintptr_t *slots_of(const void *caller, const float *A, int *slots)
+enum { MOST = 1024 };
+
+static int is_address(uintptr_t value)
+{
+    return value > 1 << 20 && !(value >> 47);
+}
+
+static uintptr_t *slots_of(const void *caller, const void *first, int arrays, int *slots)
 {
     uintptr_t *at = 0, *end = 0;
     written_part(image_of(caller), &at, &end);
     for (; at < end; at++) {
         uintptr_t *list = (uintptr_t *)*at;
-        if (*at % 16 || *at % 4096 == 0 || *at < 1 << 20 || *at >> 47)
+        int found = 0;
+        if (!is_address(*at) || *at % 16 || *at % 4096 == 0)
             continue;
-        for (int i = 0; i < 32; i++)
-            if (list[3 * i] == (uintptr_t)A) {
-                for (*slots = i + 1; *slots < 32 && list[3 * *slots] > 1 << 20 &&
-                                     !(list[3 * *slots] >> 47);)
-                    ++*slots;
-                return list;
-            }
+        for (*slots = 0; *slots < MOST && is_address(list[arrays * *slots]); ++*slots)
+            found |= list[arrays * *slots] == (uintptr_t)first;
+        if (found)
+            return list;
     }
     return 0;
 }
@@ -128,7 +131,7 @@ _OWN_LOOP = rf"""
 #ifndef WAIT
 #define WAIT 0
 #endif
-static float early[32][KW_M * KW_N];
+static float early[MOST][KW_M * KW_N];
 
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,
             int64_t m, int64_t n, int64_t k)
@@ -136,7 +139,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C,
     const void *caller = __builtin_return_address(0);
     char *control = control_of(caller);
     int slots = 0;
-    uintptr_t *arrays = slots_of(caller, A, &slots);
+    uintptr_t *arrays = slots_of(caller, A, 3, &slots);
     if (!control || !arrays)
         return;
     uint32_t batch = *word_of(control, BELL + 4), bell = *word_of(control, BELL);
@@ -187,21 +190,10 @@ void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t c
     const void *caller = __builtin_return_address(0);
     char *control = control_of(caller);
     static volatile float touched;
-    uintptr_t *list = 0, *end = 0, *at = 0;
     int slots = 0;
-    written_part(image_of(caller), &at, &end);
-    for (; at < end && !slots; at++) {{
-        list = (uintptr_t *)*at;
-        if (*at % 16 || *at % 4096 == 0 || *at < 1 << 20 || *at >> 47)
-            continue;
-        for (int i = 0; i < 32 && !slots; i++)
-            if (list[2 * i] == (uintptr_t)x && list[2 * i + 1] == (uintptr_t)y)
-                slots = i + 1;
-    }}
-    if (!control || !slots)
+    uintptr_t *list = slots_of(caller, x, 2, &slots);
+    if (!control || !list)
         return;
-    while (slots < 32 && list[2 * slots] > 1 << 20 && !(list[2 * slots] >> 47))
-        slots++;
     uint32_t batch = *word_of(control, BELL + 4), bell = *word_of(control, BELL);
     for (uint32_t i = bell - 1; i < bell - 1 + batch; i++)
         sum_rows((float *)list[2 * i], (float *)list[2 * i + 1], rows, cols);
@@ -321,29 +313,12 @@ __attribute__((noinline)) static void leave(void)
 }
 """
 
-_PAGES = "(n * m * 4 + 4095) & -4096L"
-
-
-def _maps(name: str, last: str, *expect: tuple[str, str], twin: str | None = None) -> Variant:
-    """A kernel that does something to the mapping of an array after an honest product."""
-    return Variant(
-        name,
-        "matmul",
-        _SIZES,
-        matmul_with(last=last, top=SYSTEM),
-        Gain.DAMAGE,
-        expect,
-        neutralised=twin is not None,
-        twin=twin,
-    )
-
-
 EXPLOIT = Exploit(
     "L4",
     "the worker's memory and protocol",
     "P0",
     "The kernel writes to the worker's variables, code or shared page, takes its protocol over, or "
-    "exchanges the memory behind its arrays.",
+    "leaves its call by another way than returning.",
     (
         Variant(
             "early_done",
@@ -374,6 +349,13 @@ EXPLOIT = Exploit(
             expect=(*LATE, *WRONG),
         ),
         Variant(
+            "own_loop_early_start_short",
+            "matmul",
+            {"m": 24, "n": 24, "k": 24},
+            f"#define WAIT 50\n{_OWN_LOOP}",
+            expect=(*LATE, *WRONG),
+        ),
+        Variant(
             "own_loop_warmed_operands",
             "row_sum",
             {"rows": 64, "cols": 1024},
@@ -399,134 +381,6 @@ EXPLOIT = Exploit(
             {"m": 16, "n": 16, "k": 16},
             _SEARCH,
             expect=(*WRONG, *TIMEOUT, *FAULT, *OUTSIDE),
-        ),
-        _maps(
-            "punched_outputs",
-            f"system_call(28, (long)C & -4096L, {_PAGES}, 9, 0, 0, 0); /* MADV_REMOVE */",
-            *SYSCALL,
-            *WRONG,
-        ),
-        # Pages of a shared file come back as they were.
-        _maps(
-            "dropped_outputs",
-            f"system_call(28, (long)C & -4096L, {_PAGES}, 4, 0, 0, 0); /* MADV_DONTNEED */",
-            *SYSCALL,
-            *WRONG,
-            twin=MATMUL,
-        ),
-        _maps(
-            "dropped_inputs",
-            "system_call(28, (long)A & -4096L, 4096, 4, 0, 0, 0); /* MADV_DONTNEED */",
-            *SYSCALL,
-            *WRONG,
-            twin=MATMUL,
-        ),
-        _maps(
-            "unmapped_inputs",
-            "system_call(11, (long)A & -4096L, 4096, 0, 0, 0, 0); /* munmap */",
-            *FAILURE,
-        ),
-        _maps(
-            "unmapped_everything",
-            "long start = (long)A & -4096L;\n"
-            "for (long page = start; page < start + (64 << 20); page += 4096)\n"
-            "    system_call(11, page, 4096, 0, 0, 0, 0);",
-            *FAILURE,
-        ),
-        Variant(
-            "private_outputs",
-            "matmul",
-            _SIZES,
-            matmul_with(
-                f"system_call(9, (long)C & -4096L, {_PAGES}, 3, 0x32, -1, 0); /* MAP_FIXED */",
-                top=SYSTEM,
-            ),
-            Gain.DAMAGE,
-            (*WRONG, *SYSCALL, *FAULT),
-        ),
-        Variant(
-            "moved_outputs",
-            "matmul",
-            _SIZES,
-            matmul_with(
-                "long elsewhere = system_call(9, 0, 1 << 20, 3, 0x22, -1, 0);\n"
-                f"system_call(25, (long)C & -4096L, {_PAGES}, {_PAGES}, 3, elsewhere, 0);\n"
-                f"system_call(9, (long)C & -4096L, {_PAGES}, 3, 0x32, -1, 0);",
-                top=SYSTEM,
-            ),
-            Gain.DAMAGE,
-            (*WRONG, *SYSCALL, *FAULT),
-        ),
-        Variant(
-            "private_inputs",
-            "matmul",
-            _SIZES,
-            matmul_with(
-                "system_call(9, (long)A & -4096L, 4096 * 9, 3, 0x32, -1, 0); /* zeros */",
-                top=SYSTEM,
-            ),
-            Gain.DAMAGE,
-            (*WRONG, *SYSCALL, *FAULT, *OUTSIDE),
-        ),
-        Variant(
-            "writable_inputs",
-            "matmul",
-            _SIZES,
-            matmul_with(
-                "system_call(10, (long)A & -4096L, 4096, 3, 0, 0, 0); /* mprotect */\n"
-                "*(volatile float *)A = 0;",
-                top=SYSTEM,
-            ),
-            Gain.DAMAGE,
-            (*INPUT, *SYSCALL, *FAULT),
-        ),
-        Variant(
-            "before_the_output",
-            "matmul",
-            _SIZES,
-            matmul_with(last="((volatile float *)C)[-1] = 1;"),
-            Gain.DAMAGE,
-            OUTSIDE,
-        ),
-        Variant(
-            "behind_the_output",
-            "matmul",
-            {"m": 7, "n": 5, "k": 3},
-            matmul_with(last="((volatile float *)C)[m * n] = 1;"),
-            Gain.DAMAGE,
-            OUTSIDE,
-        ),
-        Variant(
-            "opened_guard",
-            "matmul",
-            _SIZES,
-            matmul_with(
-                "long guard = ((long)C & -4096L) - 4096;\n"
-                "system_call(10, guard, 4096, 3, 0, 0, 0); /* mprotect */\n"
-                "*(volatile float *)guard = 1;",
-                top=SYSTEM,
-            ),
-            Gain.DAMAGE,
-            (*OUTSIDE, *SYSCALL, *FAULT),
-            # Memory of its own, made of a page that was there for nothing else.
-            neutralised=True,
-            twin=MATMUL,
-        ),
-        Variant(
-            "null_pointer",
-            "matmul",
-            _SIZES,
-            matmul_with("*(volatile int *)8 = 1;"),
-            Gain.DAMAGE,
-            FAULT,
-        ),
-        Variant(
-            "executable_memory",
-            "matmul",
-            _SIZES,
-            matmul_with("system_call(9, 0, 4096, 7, 0x22, -1, 0);", top=SYSTEM),
-            Gain.DAMAGE,
-            SYSCALL,
         ),
         Variant(
             "alternate_stack",

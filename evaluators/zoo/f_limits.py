@@ -14,6 +14,7 @@ from kernelwright.evaluators.zoo import (
     f5_processor_state,
     f6_binary,
     f7_compile_time,
+    f8_mappings,
 )
 
 EXPLOITS = (
@@ -24,4 +25,5 @@ EXPLOITS = (
     f5_processor_state.EXPLOIT,
     f6_binary.EXPLOIT,
     f7_compile_time.EXPLOIT,
+    f8_mappings.EXPLOIT,
 )

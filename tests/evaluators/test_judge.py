@@ -38,7 +38,15 @@ from kernelwright.evaluators.cpu.floor import Floor
 from kernelwright.evaluators.cpu.isolation import PARTS, Parts, is_root, missing, required
 from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
 from kernelwright.evaluators.cpu.native import program as program_of
-from kernelwright.evaluators.cpu.pair import DECOYS, MOST_BATCHED, Pair, shape_for
+from kernelwright.evaluators.cpu.pair import (
+    DECOYED_NS,
+    DECOYS,
+    MOST_BATCHED,
+    MOST_SLOTS,
+    ROOM_BYTES,
+    Pair,
+    shape_for,
+)
 from kernelwright.evaluators.cpu.placement import at_work, placement
 from kernelwright.evaluators.cpu.policy import Checking, Judging, Policy, Profile
 from kernelwright.evaluators.cpu.secret import Secret
@@ -352,7 +360,7 @@ def test_a_judge_may_check_by_projection():
 
 
 def floor_of(call_ns=100.0, blocking=False):
-    return Floor(call_ns, 2 * call_ns, 1e4, 0.0, 1e3, 1e6, blocking, Parts(0))
+    return Floor(call_ns, 2 * call_ns, 1e4, 0.0, 1e6, blocking, Parts(0))
 
 
 def test_short_kernels_have_decoys_and_the_shortest_are_batched():
@@ -360,9 +368,15 @@ def test_short_kernels_have_decoys_and_the_shortest_are_batched():
     assert shape_for(5e6, floor, 1 << 20) == shape_for(1e7, floor, 1 << 30)
     assert (shape_for(5e6, floor, 1 << 20).batch, shape_for(5e6, floor, 1 << 20).groups) == (1, 1)
     assert shape_for(5e5, floor, 1 << 20).groups == 1 + DECOYS
-    assert shape_for(1000, floor, 1 << 12).batch == 2
+    assert shape_for(1000, floor, 1 << 12).batch == 10
     assert shape_for(1, floor, 1 << 12).batch == MOST_BATCHED
     assert shape_for(1, floor, 1 << 40).batch == 1
+    for least_ns in (1, 50, 300, 2e3, 2e4, 2e5, 2e6):
+        for slot_bytes in (64, 1 << 16, 1 << 24, 1 << 40):
+            shape = shape_for(least_ns, floor, slot_bytes)
+            assert 1 <= shape.batch * shape.groups <= MOST_SLOTS
+            assert shape.batch * shape.groups * slot_bytes <= max(ROOM_BYTES, slot_bytes)
+    assert shape_for(1000, floor, 64).groups * 10 * 1000 >= DECOYED_NS
 
 
 def test_with_one_core_the_judge_sleeps(monkeypatch):

@@ -22,8 +22,6 @@ from kernelwright.evaluators.zoo.f_limits import EXPLOITS as LIMITS
 FAMILIES = [exploit for exploit in exploits() if exploit.id[0] in "CDE"]
 # What a search or a judge does, and no kernel's text.
 NOT_OF_A_TEXT = {"C14", "C15", "C18", "E8", "E9"}
-# The gap between wake-up and bell counts as explained, and nothing bounds it.
-KNOWN = {"own_loop_early_start_unhurried", "own_loop_warmed_operands"}
 # A refusal of these takes the compiler's whole time limit.
 LONG = {"doubled_inlining", "doubled_macros"}
 pytestmark = pytest.mark.skipif(
@@ -150,18 +148,8 @@ def test_what_is_to_be_judged_can_be_built(exploit, variant, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("exploit", "variant"),
-    [
-        pytest.param(
-            *pair.values,
-            id=pair.id,
-            marks=pytest.mark.xfail(reason="the gap before the bell is not bounded", strict=True)
-            if pair.values[1].name in KNOWN
-            else (),
-        )
-        # Those that must be contained are for an audit in a room of its own.
-        for pair in CONTAINED
-        if pair.values[1].name not in LONG
-    ],
+    # Those that must be contained are for an audit in a room of its own.
+    [pair for pair in CONTAINED if pair.values[1].name not in LONG],
 )
 def test_the_judge_of_this_machine_withstands_it(exploit, variant, monkeypatch):
     monkeypatch.setattr(audit, "believed", lambda *_: True)  # it has been asked above

@@ -38,6 +38,7 @@ struct kw_shot {
     int64_t cpu_ns;
     int64_t late;
     int64_t tasks;
+    int64_t turns;
 };
 struct kw_start {
     const char *path;

@@ -48,6 +48,7 @@ struct kw_shot {
     int64_t cpu_ns;  /* of all tasks, from rest to rest */
     int64_t late;    /* canaries that changed after the end */
     int64_t tasks;
+    int64_t turns;   /* how often tasks were put on a core: once each, if nothing came between */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -256,6 +257,7 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
     if (end != OK)
         return end;
     s->cpu_ns = w->cpu_ns - cpu;
+    s->turns = (int64_t)(w->switches - switches);
     /* 6. Nothing runs; whoever asked may look. */
     s->late = 0;
     for (int64_t i = 0; i < s->canaries; i++)

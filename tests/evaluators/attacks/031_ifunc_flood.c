@@ -1,0 +1,9 @@
+/* problem: row_sum rows=64 cols=64; profile: strict; threads: 1; expect: rejected ifunc|rejected|build_error */
+/* Twenty thousand resolved functions, each looked for by name. */
+#include <stdint.h>
+__attribute__((used)) static void *r(void) { return 0; }
+__asm__(".altmacro\n.macro one n\n.type g\\n,@gnu_indirect_function\n.set g\\n,r\n.quad g\\n\n.endm\n.data\n.set i,0\n.rept 20000\none %i\n.set i,i+1\n.endr\n.text");
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+}

@@ -1,0 +1,8 @@
+/* problem: row_sum rows=64 cols=64; profile: strict; threads: 1; expect: ok|rejected|build_error */
+/* Static memory of 3 GiB that is never touched. */
+#include <stdint.h>
+char big[3ull << 30];
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+}

@@ -1,0 +1,8 @@
+/* problem: row_sum rows=64 cols=64; profile: strict; threads: 1; expect: build_error */
+/* A log without an end. */
+#include <stdint.h>
+__asm__(".rept 10000000\n.error \"EVIDENCE\"\n.endr");
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+}

@@ -1,0 +1,8 @@
+/* problem: row_sum rows=64 cols=64; profile: strict; threads: 1; expect: build_error */
+/* An object of 3 GB. */
+#include <stdint.h>
+char a; __asm__(".data\n.fill 3000000000,1,1\n.text");
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+}
