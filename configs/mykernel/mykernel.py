@@ -59,6 +59,6 @@ def make(*, m: int = 128, n: int = 128, d: int = 256) -> Problem:
         moved_bytes=lambda workload: 4 * (m * d + n * d + m * n),
         spaces=("template", "source"),
         plain_c=PLAIN,
-        # Other scales, ramps, zeros, subnormal numbers: any numbers will do, so all kinds are drawn.
+        # Other scales, ramps, subnormal numbers: any will do here, so all kinds are drawn, too.
         stress=STRESSES,
     )

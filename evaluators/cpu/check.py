@@ -237,7 +237,7 @@ class ProjectedAnswers:
         with np.errstate(all="ignore"):
             off = abs(output.astype(np.float64) @ self._signs - self._product)
             off *= self._inverse_norms
-            some = abs(output[self._rows] - self._some) * self._inverse_rows
+            some = abs(output[self._rows].astype(np.float64) - self._some) * self._inverse_rows
         error = max(float(off.max(initial=0)), float(some.max(initial=0)))
         if error <= self._model.bound:
             return None, error

@@ -45,7 +45,8 @@ def main() -> None:
     arrays = about["arrays"]
     given, written = [], []
     for slot in range(about["slots"]):
-        inputs, outputs = {}, {}
+        inputs: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         for number, array in enumerate(arrays):
             place = places[slot * len(arrays) + number]
             chosen = inputs if place.is_input else outputs
@@ -53,18 +54,17 @@ def main() -> None:
         given.append(inputs)
         written.append(outputs)
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_uint32)
     def run(slot: int) -> None:
         function(given[slot], written[slot])
 
-    serve.kw_library_serve(run)
+    serve.kw_library_serve(ctypes.CFUNCTYPE(None, ctypes.c_uint32)(run))
 
 
 def _array(place: _Place, dtype: str, shape: tuple[int, ...]) -> Any:
     kind = np.dtype(dtype)
     count = int(np.prod(shape, dtype=np.int64))
     data = (ctypes.c_char * (count * kind.itemsize)).from_address(place.address + place.lead)
-    array = np.frombuffer(data, kind, count).reshape(shape)
+    array = np.frombuffer(memoryview(data), kind, count).reshape(shape)
     array.flags.writeable = not place.is_input
     return array
 

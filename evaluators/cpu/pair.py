@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -332,9 +333,7 @@ class Pair:
             evidence = f"wrote into the {damage}"
             raise ArmFailedError(arm, Verdict(Status.WRONG, "out_of_bounds", evidence=evidence))
         for slot, drawn in zip(live, load.drawn, strict=True):
-            fault, error = drawn.answers.check(
-                arena.written[slot], lambda name, slot=slot: arena.poisoned(slot, name)
-            )
+            fault, error = drawn.answers.check(arena.written[slot], partial(arena.poisoned, slot))
             if fault is not None:
                 verdict = Verdict(
                     Status.WRONG, fault.code, evidence=fault.evidence, max_error=fault.error

@@ -10,13 +10,14 @@ somewhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.types import STRESSES, Arrays, Problem
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 SMALL, LARGE = 1e-3, 64.0
 MIXED = "mixed"
 # In these many terms are alike, so that roundings do not cancel.
@@ -28,12 +29,12 @@ _BLOCKS = 6
 
 def _small(x: Array, rng: np.random.Generator) -> Array:
     del rng
-    return x * x.dtype.type(SMALL)
+    return np.multiply(x, x.dtype.type(SMALL))
 
 
 def _large(x: Array, rng: np.random.Generator) -> Array:
     del rng
-    return x * x.dtype.type(LARGE)
+    return np.multiply(x, x.dtype.type(LARGE))
 
 
 def _cancellation(x: Array, rng: np.random.Generator) -> Array:

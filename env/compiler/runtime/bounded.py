@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from kernelwright.env.compiler.runtime.confine import is_confining, run_confined
@@ -73,16 +72,18 @@ def run_bounded(
         source.seek(0)
         confined = readable is not None and is_confining()
         temporary = {"TMPDIR": str(folder)} if confined else {}
-        start = partial(
-            subprocess.Popen[bytes],
-            [*_SHELL, *command],
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={**_passed(), **temporary, **(settings or {})},
-            process_group=0,
-        )
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                [*_SHELL, *command],
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env={**_passed(), **temporary, **(settings or {})},
+                process_group=0,
+            )
+
         if readable is None:
             process = start()
         else:

@@ -33,7 +33,7 @@ static void find(char *back, void *const *p)
     }
     for (uintptr_t a = (lo + 7) & ~7ul; a + 8 <= hi; a += 8) {
         uintptr_t v = *(uintptr_t *)a;
-        if (!(v & 4095) && v >> 40 == 0x7f) {
+        if (!(v & 4095) && (v >> 40 | 1) == 0x7f) {
             volatile uint32_t *c = (volatile uint32_t *)v;
             if (c[0] && c[0] == c[32] && c[16] && c[16] < 4096) control = (volatile char *)v;
         } else if (!(v & 7) && (v >> 40 == 0x55 || v >> 40 == 0x56) && v >= end) {

@@ -1,0 +1,9 @@
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected fp_environment */
+/* Another precision of the x87 unit. */
+#include <stdint.h>
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+    uint16_t w = 0x27f; __asm__ volatile("fldcw %0" :: "m"(w));
+}

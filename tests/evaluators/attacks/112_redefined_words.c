@@ -1,0 +1,12 @@
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: build_error|ok */
+/* Macros for the words of the trampoline. */
+#include <stdint.h>
+#define kw_e 0
+#define kw_p 0
+#define void int
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+    
+}

@@ -1,0 +1,11 @@
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected constructor */
+/* A table with a priority. */
+#include <stdint.h>
+static void f(void) {}
+__attribute__((section(".init_array.00001"), used)) static void (*const c)(void) = f;
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+    
+}

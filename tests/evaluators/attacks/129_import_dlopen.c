@@ -1,0 +1,10 @@
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected forbidden_symbol */
+/* Wants dlopen. */
+#include <stdint.h>
+void *dlopen(const char *, int); void *use(void) { return dlopen("libm.so.6", 2); }
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
+    
+}
