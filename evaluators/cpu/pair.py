@@ -169,10 +169,13 @@ class Pair:
                 workers[arm] = self._started(arm)
             first = self._load(self._first_kind())
             # The reference's first call says how long is too long.
+            times: dict[Arm, float] = {}
             for arm in (Arm.REFERENCE, Arm.CANDIDATE):
-                called = self._checked(first, workers[arm], arm, state, limit_s)
+                times[arm] = self._checked(first, workers[arm], arm, state, limit_s).time_ns
                 if arm is Arm.REFERENCE:
-                    limit_s = min(limit_s, max(1.0, HOPELESS * called.time_ns / 1e9))
+                    limit_s = min(limit_s, max(1.0, HOPELESS * times[arm] / 1e9))
+            # A single time may have met an interruption: two have to say that it is slow.
+            was_slow = times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]
             turn = int(self._rng.integers(2))
             while pending:
                 kind = pending.popleft()
@@ -180,7 +183,6 @@ class Pair:
                 if kind != PLAIN:
                     self._checked(load, workers[Arm.CANDIDATE], Arm.CANDIDATE, state, limit_s)
                     continue
-                times: dict[Arm, float] = {}
                 turn += 1
                 for arm in order if turn % 2 else order[::-1]:
                     began = time.perf_counter()
@@ -188,8 +190,10 @@ class Pair:
                     times[arm] = run(load, workers[arm], arm, state, limit_s).time_ns
                     self.call_s[arm] = time.perf_counter() - began
                 samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
-                if asked.may_stop and times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]:
+                is_slow = times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]
+                if asked.may_stop and was_slow and is_slow:
                     pending = deque(rest for rest in pending if rest != PLAIN)
+                was_slow = is_slow
             self._see_that_it_works_in_its_calls(workers, state, limit_s)
             self._note(workers[Arm.CANDIDATE])
         finally:

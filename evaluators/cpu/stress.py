@@ -29,12 +29,14 @@ _BLOCKS = 6
 
 def _small(x: Array, rng: np.random.Generator) -> Array:
     del rng
-    return np.multiply(x, x.dtype.type(SMALL))
+    out: Array = x * x.dtype.type(SMALL)
+    return out
 
 
 def _large(x: Array, rng: np.random.Generator) -> Array:
     del rng
-    return np.multiply(x, x.dtype.type(LARGE))
+    out: Array = x * x.dtype.type(LARGE)
+    return out
 
 
 def _cancellation(x: Array, rng: np.random.Generator) -> Array:
