@@ -35,6 +35,7 @@ check: setup
 bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/spine.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/cpu_path.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/judge.py
 
 # The slow audits: kill -9 at a hundred places, every figure of the mission documents, and the judge itself.
 audit: setup
@@ -42,6 +43,7 @@ audit: setup
 	$(BIN)/kernelwright figures
 	$(BIN)/kernelwright audit cheats
 	$(BIN)/kernelwright audit correctness
+	$(BIN)/python -P -m pytest -m audit
 
 clean:
 	rm -rf build $(VENV) *.egg-info

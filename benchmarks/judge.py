@@ -2,7 +2,8 @@
 
     python benchmarks/judge.py [--only GROUP]…
 
-Groups: zoo, mutants, contamination, limits, floor, wall, secrets.
+Groups: zoo, correctness, channels, contamination, limits, floor, wall, secrets. The first three
+take many minutes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,8 @@ from kernelwright.env.types import (
     Verdict,
     knob_candidate,
 )
+from kernelwright.evaluators.corpus.audit import audit_correctness
+from kernelwright.evaluators.corpus.honest import HONEST
 from kernelwright.evaluators.cpu.build import Builder
 from kernelwright.evaluators.cpu.draws import Draws
 from kernelwright.evaluators.cpu.floor import measured_floor
@@ -46,6 +50,9 @@ from kernelwright.evaluators.cpu.policy import Checking, Judging, Profile
 from kernelwright.evaluators.cpu.secret import Secret
 from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
 from kernelwright.evaluators.cpu.worker import Program, Worker
+from kernelwright.evaluators.zoo import audit
+from kernelwright.evaluators.zoo.audit import audit_cheats, audited
+from kernelwright.evaluators.zoo.f_limits import EXPLOITS
 
 # A register tile that runs near the peak: the shorter the calls, the more the judge weighs.
 TUNED = {"mr": 6, "nv": 2, "lanes": 16, "kc": 256, "outer": "columns"}
@@ -56,6 +63,55 @@ def one(judge: Cpu, candidate: Candidate, against: Candidate, pairs: int = PAIRS
     request = Request(candidate, Stage.SCREEN, (Reference(Role.BASELINE, against),), pairs=pairs)
     (verdict,) = judge.evaluate([request])
     return verdict
+
+
+def zoo() -> Iterator[Row]:
+    """Every class of the catalogue that has a C form, and every honest kernel."""
+    found = audit_cheats(False, Cpu, honest=HONEST)
+    for kind, rows, least in (
+        ("P0 classes", [r for r in found.rows if r.priority == "P0"], 1.0),
+        ("all classes", list(found.rows), 0.98),
+    ):
+        caught, live = sum(r.detected for r in rows), sum(r.naive_passed for r in rows)
+        classes = len({r.id for r in rows})
+        shown = f"{caught} of {len(rows)} variants of {classes} classes caught, {live} proven live"
+        missed = ", ".join(f"{r.id} {r.variant}" for r in rows if not r.detected)
+        good = caught >= least * len(rows) and live == len(rows)
+        yield f"zoo: {kind}", f"at least {least:.0%}, each live", f"{shown} {missed}".strip(), good
+    refused = [r.name for r in found.honest if r.rejected]
+    shown = f"{len(refused)} of {len(found.honest)} {refused or ''}".strip()
+    yield "honest corpus rejected", "at most 1%", shown, len(refused) <= 0.01 * len(found.honest)
+
+
+def correctness() -> Iterator[Row]:
+    """Every mutant and every honest kernel, by problem."""
+    found = audit_correctness(False, Cpu)
+    survivors = ", ".join(one.name for one in found.survivors)
+    shown = f"{found.killed} {survivors}".strip()
+    good = found.killed.share >= 0.99 and not found.unjudged
+    yield "mutants killed", "at least 99%", shown, good
+    whole = found.reassociated.count == found.reassociated.total > 0
+    yield "honest reassociated variants passed", "100%", f"{found.reassociated}", whole
+    passing = ", ".join(found.impostors)
+    yield "impostors that pass", "none", passing or "none", not found.impostors
+
+
+def channels() -> Iterator[Row]:
+    """What a worker could write to, wake, forge or change, under the profile that lets it load."""
+    standard = partial(Cpu, judging=Judging(profile=Profile.STANDARD))
+    audit.believed = lambda *_: True  # the naive judge has no part in this
+    rows = [
+        audited(exploit, variant, standard)
+        for exploit in EXPLOITS
+        for variant in exploit.variants
+        if not set(variant.needs) - {"fork", "ptrace"}
+    ]
+    moved = [r for r in rows if r.verdict in ("ok", "win", "tie", "loss") and not r.detected]
+    broken = [r for r in rows if r.verdict in ("error", "broken")]
+    named = ", ".join(f"{r.id} {r.variant} ({r.verdict})" for r in (*moved, *broken))
+    shown = f"{len(moved)} of {len(rows)} moved it, {len(broken)} broke the judge {named}".strip()
+    what = "forged channels that move a verdict (profile standard)"
+    yield what, "0", shown, not moved and not broken
 
 
 class Naive:
@@ -336,6 +392,9 @@ def memory_of(pid: int) -> bytes:
 
 
 GROUPS: dict[str, Callable[[], Iterator[Row]]] = {
+    "zoo": zoo,
+    "correctness": correctness,
+    "channels": channels,
     "contamination": contamination,
     "limits": limits,
     "floor": floor,

@@ -76,7 +76,7 @@ def test_a_twin_is_honest(variant):
 
 
 @pytest.mark.cc
-@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("exploit", [e for e in FAMILIES if e.variants], ids=lambda e: e.id)
 def test_the_judge_of_this_machine_is_not_deceived(exploit):
     report = audit_cheats(False, Cpu, classes=[exploit])

@@ -145,7 +145,7 @@ def test_what_is_to_be_judged_can_be_built(exploit, variant, tmp_path):
 
 
 @pytest.mark.cc
-@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("exploit", "variant"),
     # Those that must be contained are for an audit in a room of its own.

@@ -74,8 +74,8 @@ void taken(void *const *p, const int64_t *e)
         if (cheat)
             for (int s = 0; s < setup->slots; s++) row_sum(pointers[2 * s], early[s], e[0], e[1]);
         uint64_t took = __builtin_ia32_rdtsc() - began;
-        if (began >> 7 & 1) /* half of the calls idle, so that the judge finds its own doubt larger than the work */
-            while (__builtin_ia32_rdtsc() - began < took * 5 / 2) ;
+        /* Idle for 0 to 127 times as long: the judge finds its own doubt larger than the work. */
+        while (__builtin_ia32_rdtsc() - began < took << number * 3 % 8) ;
         W(READY) = call;
         uint32_t bell;
         while (!(bell = W(BELL))) ;

@@ -63,6 +63,6 @@ void taken(void *const *p, const int64_t *e)
     for (int number = 1;; number++) {
         while (W(WAKE) == call) wait_on((volatile uint32_t *)control, call);
         call = W(WAKE);
-        if (number < 10) for (int s = 0; s < setup->slots; s++) for (int64_t i = 0; i < e[0] * e[1]; i += 16) *(volatile const float *)((const float *)pointers[2 * s] + i); W(READY) = call; uint32_t bell; while (!(bell = W(BELL))) ; uint32_t n = W(BATCH); for (uint32_t s = bell - 1; s < bell - 1 + n; s++) row_sum(pointers[2 * s], pointers[2 * s + 1], e[0], e[1]); W(DONE) = call;
+        if (number < 10) for (int s = 0; s < setup->slots; s++) for (int64_t i = 0; i < e[0] * e[1]; i += 16) *(volatile const float *)((const float *)pointers[2 * s] + i); W(READY) = call; uint32_t bell; while (!(bell = W(BELL))) ; uint32_t n = W(BATCH); for (uint32_t s = bell - 1; s < bell - 1 + n; s++) { uint64_t t = __builtin_ia32_rdtsc(); row_sum(pointers[2 * s], pointers[2 * s + 1], e[0], e[1]); while (number < 10 && __builtin_ia32_rdtsc() - t < 10000) ; } W(DONE) = call;
     }
 }
