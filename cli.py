@@ -479,7 +479,7 @@ def correctness(quick: Quick = False, as_json: Json = False) -> None:
             and found.rejected.share <= HONEST_REFUSED
             and found.reassociated.count == found.reassociated.total
         )
-        if found.impostors or found.unjudged or not reached:
+        if found.impostors or found.unjudged or found.unsound or not reached:
             raise typer.Exit(1)
 
 

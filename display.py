@@ -168,9 +168,15 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+# The most of a refusal that a summary shows.
+_LINE = 500
+
+
 def _first_line(failure: Mapping[str, Any]) -> str:
     text = failure["evidence"] or failure["log"] or "nothing more is known"
-    return str(text).splitlines()[0][:200]
+    line = str(text).splitlines()[0]
+    # The judge's own sentences are whole; a compiler's line may be of any length.
+    return line if len(line) <= _LINE else f"{line[:_LINE]}… (show DIR --replay TRIAL)"
 
 
 def _candidate(given: Mapping[str, Any] | str, language: str) -> list[str]:

@@ -64,7 +64,11 @@ COMPARED = frozenset(
 
 
 # Kinds of inputs that a problem may declare to be within its domain (`Problem.stress`).
-STRESSES = ("small", "large", "cancellation", "one_hot", "ramp", "permutation", "subnormal")
+STRESSES = (
+    *("small", "large", "cancellation", "one_hot", "ramp", "subnormal"),
+    # These of whole numbers, too, where a problem has no other inputs.
+    *("permutation", "equal", "sorted"),
+)
 
 # The class code of a verdict that could not be reached because the other arm failed.
 REFERENCE_FAILED = "reference_failed"

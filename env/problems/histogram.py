@@ -15,7 +15,15 @@ from kernelwright.env.compiler.ir.nodes import Block, Cast, Const, For, Load, St
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.problems.definition import fixed_extents, plain_c
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
-from kernelwright.env.types import Arrays, ErrorModel, Library, Problem, TensorSpec, Workload
+from kernelwright.env.types import (
+    STRESSES,
+    Arrays,
+    ErrorModel,
+    Library,
+    Problem,
+    TensorSpec,
+    Workload,
+)
 
 TENSORS = (
     TensorSpec("data", ("n",), "int32", "input"),
@@ -49,6 +57,7 @@ def histogram(*, n: Extent = 1 << 20, bins: Count = 256) -> Problem:
         definition=fixed_extents("histogram", TENSORS, _body),
         plain_c=plain_c("histogram"),
         library=Library("NumPy", "kernelwright.env.problems.library:histogram"),
+        stress=STRESSES,
     )
 
 

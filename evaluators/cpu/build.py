@@ -136,6 +136,10 @@ class Builder:
             found = facts_of(library).beyond(self._own)
         except BinaryError as error:
             raise BuildFailureError(Status.REJECTED, "no_library", str(error), log) from None
+        entry = self._problem.name
+        if entry in found.undefined:
+            what = f"expected a function {entry}, found none of that name"
+            raise BuildFailureError(Status.BUILD_ERROR, "missing_entry", what, log)
         for violation in check(found, self._policy, self._threads, openmp=openmp):
             raise BuildFailureError(Status.REJECTED, violation.code, violation.evidence, log)
         passed = reported(found, self._policy, self._threads, openmp=openmp)

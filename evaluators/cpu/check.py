@@ -174,7 +174,7 @@ class Answers:
         wrong = self._wrong(name, output, reference)
         count = f"{int(wrong.sum()):,} of {output.size:,} elements are off, "
         known = error if np.isfinite(error) else None
-        limit = "" if known is None else f" (error {error:.3g}, at most {self._model.bound:.3g})"
+        limit = "" if known is None else _limit(error, self._model.bound)
         if self._exact:
             limit = " (the answer is exact in every order of the operations)"
         whole = self._exact or name in self._inverse
@@ -247,7 +247,7 @@ class ProjectedAnswers:
         wrong = ~(off <= self._model.bound).all(axis=1)
         wrong[self._rows[~(some <= self._model.bound).all(axis=1)]] = True
         known = error if np.isfinite(error) else None
-        limit = "" if known is None else f" (error {error:.3g}, at most {self._model.bound:.3g})"
+        limit = "" if known is None else _limit(error, self._model.bound)
         rows = f"{int(wrong.sum()):,} of {len(wrong):,} rows of {self._name} are off, the first is "
         return Fault("wrong_value", f"{rows}{self._name}{_at(_first(wrong))}{limit}", known), error
 
@@ -255,6 +255,10 @@ class ProjectedAnswers:
 # Of a projection: how many vectors of signs, how many rows in full, and λ of the bound, which
 # honest outputs exceed once in 10^11 elements.
 SIGNS, ROWS, DEVIATIONS = 4, 8, 7.2
+
+
+def _limit(error: float, bound: float) -> str:
+    return f" (error {error:.3g} of what it is measured in, at most {bound:.3g})"
 
 
 def _plain_fault(
@@ -266,7 +270,10 @@ def _plain_fault(
     """What is wrong with an output whatever its values should be."""
     if unwritten.any():
         evidence = f"{int(unwritten.sum()):,} of {output.size:,} elements of {name} were never "
-        return Fault("unwritten", f"{evidence}written, the first at {_at(_first(unwritten))}", None)
+        evidence += (
+            f"written, the first at {_at(_first(unwritten))}; or added to, and outputs hold "
+        )
+        return Fault("unwritten", f"{evidence}nothing when a call starts", None)
     if output.dtype.kind != "f":
         return None
     odd = ~np.isfinite(output) & finite

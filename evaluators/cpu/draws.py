@@ -58,6 +58,9 @@ class Draws:
         try:
             arrays = self.problem.inputs(self.workload, rng)
             see_that_they_fit(self.problem, self._fields, arrays)
+            # Whoever changed them would compute with other values than the candidate.
+            for array in arrays.values():
+                array.flags.writeable = False
             if kind == PLAIN:
                 return arrays
             if kind == WHOLE:

@@ -40,7 +40,7 @@ class Part:
 
 PARTS: tuple[Part, ...] = (
     Part(Parts.SESSION, "session", "killed by descriptor and as a group", True),
-    Part(Parts.LIMITS, "limits", "memory, file size, core dumps, locked memory", True),
+    Part(Parts.LIMITS, "limits", "memory, files, core dumps, locked memory", True),
     Part(Parts.NO_NEW_PRIVILEGES, "no_new_privileges", "no program gives it more rights", True),
     Part(Parts.OTHER_USER, "other_user", "root's judge runs it as somebody else", True),
     Part(Parts.CLOSED, "closed", "no open descriptor when it is called", True),

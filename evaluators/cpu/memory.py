@@ -17,6 +17,7 @@ import mmap
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,9 @@ _POISON_HIGH, _POISON_LOW = 0x7FF4_0000, 0x7FB4_0000
 # Where the arrays may lie: below what the system gives out by itself, above programs.
 _LOWEST, _HIGHEST = 0x1000_0000_0000, 0x5000_0000_0000
 # Pages that may not be touched between two arrays, at least and at most.
-_GUARDS = (1, 16)
+_GUARDS = (2, 17)
+# What lies beside outputs is no NaN: arithmetic on it shows.
+_BESIDE_HIGH, _BESIDE_LOW = 0x3FF5_0000, 0x3FB5_0000
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,23 @@ class Arena:
         _seal(self.inputs_fd)
         self._given = [self._views(slot, self.inputs) for slot in range(slots)]
         self.written = [self._views(slot, self.outputs) for slot in range(slots)]
-        self._words = np.frombuffer(written, np.uint64)
+        self._spans = self._output_spans()
         self._bytes = np.frombuffer(written, np.uint8)
-        self._pattern = np.uint64(0)
+        self._pattern = self._beside = np.uint64(0)
         self.addresses, self.base, self.reserve_bytes = self._addresses(rng)
 
     def _views(self, slot: int, fields: tuple[Field, ...]) -> Arrays:
         return {f.name: view(self._files[f.is_input], f, self.file_offset(slot, f)) for f in fields}
+
+    def _output_spans(self) -> NDArray[np.int64]:
+        """``struct kw_output`` of every output of every slot."""
+        rows = []
+        for slot in range(self.slots):
+            for field in self.outputs:
+                first = self.file_offset(slot, field)
+                start = first + field.lead
+                rows.append((first, start, start + field.data_bytes, first + field.map_bytes))
+        return np.array(rows, np.int64).reshape(-1, 4)
 
     def _addresses(self, rng: np.random.Generator) -> tuple[list[list[int]], int, int]:
         """Where every array of every slot lies in a worker, and the room that all of them take."""
@@ -160,14 +173,20 @@ class Arena:
         """The size of a slot."""
         return sum(self._strides.values())
 
-    def owner(self, address: int) -> tuple[Field, bool] | None:
-        """The array that an address of a worker belongs to or lies beside, and whether it is in its
-        pages; None if it is none's.
+    def owner(self, address: int) -> tuple[Field, str] | None:
+        """The array that an address of a worker belongs to or lies beside, and whether it is
+        ``before``, ``in`` or ``behind`` its pages; None if it is none's.
         """
         for row in self.addresses:
             for field, start in zip(self.fields, row, strict=True):
-                if start - PAGE <= address < start + field.map_bytes + PAGE:
-                    return field, start <= address < start + field.map_bytes
+                end = start + field.map_bytes
+                for where, low, high in (
+                    ("before", start - PAGE, start),
+                    ("in", start, end),
+                    ("behind", end, end + PAGE),
+                ):
+                    if low <= address < high:
+                        return field, where
         return None
 
     def write(self, slot: int, arrays: Arrays) -> None:
@@ -176,11 +195,19 @@ class Arena:
             view_[...] = arrays[name]
 
     def poison(self, tag: int) -> None:
-        """Fill every output, and what lies beside it, with a pattern of this ``tag`` (16 bits)."""
+        """Fill every output with a pattern of this ``tag`` (16 bits), and what lies beside it with
+        another.
+        """
         self._pattern = np.uint64(((_POISON_HIGH | tag) << 32) | _POISON_LOW | tag)
-        ffi, native = judge()
-        words = ffi.cast("uint64_t *", self._words.ctypes.data)
-        native.kw_fill(words, self._words.size, int(self._pattern))
+        self._beside = np.uint64(((_BESIDE_HIGH | tag) << 32) | _BESIDE_LOW | tag)
+        native = judge()[1]
+        native.kw_poison(*self._spans_at(), int(self._pattern), int(self._beside))
+
+    def _spans_at(self) -> tuple[Any, Any, int]:
+        """The outputs' file, where the outputs of all slots lie in it, and how many they are."""
+        ffi, _ = judge()
+        file = ffi.cast("unsigned char *", self._bytes.ctypes.data)
+        return file, ffi.cast("struct kw_output *", self._spans.ctypes.data), len(self._spans)
 
     def damaged(self, written: range) -> str | None:
         """The output beside which something was written, or a slot that was not to be written; None
@@ -189,29 +216,15 @@ class Arena:
         Args:
             written: the slots of the call.
         """
-        ffi, native = judge()
-        pattern = np.frombuffer(self._pattern.tobytes(), np.uint8)
-
-        def differs(first: int, last: int) -> bool:
-            at = ffi.cast("uint64_t *", self._bytes.ctypes.data + first)
-            return bool(native.kw_differs(at, (last - first) // 8, int(self._pattern)) >= 0)
-
-        stride = self._strides[False]
-        for slot in range(self.slots):
-            if slot not in written:
-                if differs(slot * stride, (slot + 1) * stride):
-                    return "outputs of another call"
-                continue
-            for field in self.outputs:
-                first = self.file_offset(slot, field)
-                start, last = first + field.lead, first + field.map_bytes
-                if differs(first, start):
-                    return f"{field.lead} bytes before {field.name}"
-                end = start + field.data_bytes
-                tail = self._bytes[end:last]
-                if len(tail) and (tail != np.resize(pattern, end % 8 + len(tail))[end % 8 :]).any():
-                    return f"{last - end} bytes behind {field.name}"
-        return None
+        native, each = judge()[1], len(self.outputs)
+        live = (written.start * each, written.stop * each)
+        patterns = (int(self._pattern), int(self._beside))
+        found = int(native.kw_damage(*self._spans_at(), *live, *patterns))
+        if not found:
+            return None
+        field = self.outputs[found // 4 % each]
+        kinds = {1: f"bytes before {field.name}", 2: f"bytes behind {field.name}"}
+        return kinds.get(found % 4, "outputs of another call")
 
     def poisoned(self, slot: int, name: str) -> NDArray[np.bool_]:
         """Which elements of an output still hold the pattern."""

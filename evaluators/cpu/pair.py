@@ -33,6 +33,8 @@ from kernelwright.evaluators.cpu.worker import Called, Worker, WorkerError
 # A candidate this much slower than its reference is stopped; and one this much slower is screened
 # with a single pair.
 HOPELESS, SLOW = 100.0, 3.0
+# But not before so many s.
+LEAST_LIMIT_S = 1.0
 # Kernels below so many ns have the values of their call among at least this many others; more, so
 # that all of them together take so long that what fits into the gap before the bell is little.
 SHORT_NS, DECOYS, DECOYED_NS = 1e6, 3, 1e5
@@ -173,7 +175,7 @@ class Pair:
             for arm in (Arm.REFERENCE, Arm.CANDIDATE):
                 times[arm] = self._checked(first, workers[arm], arm, state, limit_s).time_ns
                 if arm is Arm.REFERENCE:
-                    limit_s = min(limit_s, max(1.0, HOPELESS * times[arm] / 1e9))
+                    limit_s = min(limit_s, max(LEAST_LIMIT_S, HOPELESS * times[arm] / 1e9))
             # A single time may have met an interruption: two have to say that it is slow.
             was_slow = times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]
             turn = int(self._rng.integers(2))

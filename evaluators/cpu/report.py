@@ -55,10 +55,10 @@ def _noise() -> tuple[str, str]:
     )
     (verdict,) = judge.evaluate([request])
     if not verdict.measurements:
-        return "-", f"the judge says {verdict.status}: {verdict.evidence}"
+        return "-", f"{verdict.status} ({verdict.code})"
     logs = process_log_ratios(verdict.measurements[0])
     spread = 100 * statistics.stdev(logs)
-    return f"{spread:.2f} %", f"spread of {len(logs)} process pairs of a kernel with itself, cold"
+    return f"{spread:.2f} %", f"spread of {len(logs)} process pairs of one kernel"
 
 
 def _isolation(floor: Floor) -> Rows:

@@ -21,7 +21,9 @@ Array = NDArray[Any]
 SMALL, LARGE = 1e-3, 64.0
 MIXED = "mixed"
 # In these many terms are alike, so that roundings do not cancel.
-STRUCTURED = frozenset({MIXED, "one_hot", "ramp", "cancellation"})
+STRUCTURED = frozenset({MIXED, "one_hot", "ramp", "cancellation", "equal", "sorted"})
+# Those that need no fractions.
+OF_WHOLE_NUMBERS = ("permutation", "equal", "sorted")
 # Of so many elements one is subnormal; more would slow every call without showing more.
 _SUBNORMAL_SHARE = 1 / 8
 _BLOCKS = 6
@@ -74,21 +76,42 @@ def _subnormal(x: Array, rng: np.random.Generator) -> Array:
     return np.where(chosen, tiny, x).astype(x.dtype)
 
 
+def _equal(x: Array, rng: np.random.Generator) -> Array:
+    """Along the last axis all elements are equal; fractions of few digits, so that their sums are
+    exact.
+    """
+    if not x.size:
+        return x
+    rows = x.reshape(-1, x.shape[-1]) if x.ndim else x.reshape(1, 1)
+    chosen = rows[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))][:, None]
+    if x.dtype.kind == "f":
+        chosen = np.rint(4 * np.clip(chosen, -8, 8)) / 4 + rng.choice((0, 64), chosen.shape)
+    return np.broadcast_to(chosen, rows.shape).reshape(x.shape).astype(x.dtype)
+
+
+def _sorted(x: Array, rng: np.random.Generator) -> Array:
+    """Ascending or descending, as a whole."""
+    out: Array = np.sort(x.reshape(-1))[:: rng.choice((-1, 1))].reshape(x.shape)
+    return out
+
+
 _MADE: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "small": _small,
     "large": _large,
     "cancellation": _cancellation,
     "one_hot": _one_hot,
     "ramp": _ramp,
-    "permutation": _permutation,
     "subnormal": _subnormal,
+    "permutation": _permutation,
+    "equal": _equal,
+    "sorted": _sorted,
 }
 assert tuple(_MADE) == STRESSES
 
 
 def stressed(problem: Problem, arrays: Arrays, kind: str, rng: np.random.Generator) -> Arrays:
     """Input values of a kind made from drawn ones: some of the floating arrays changed, at least
-    one.
+    one; arrays of whole numbers only where there are no others.
 
     Args:
         problem: its ``stress`` has the kinds that ``mixed`` may use.
@@ -96,12 +119,15 @@ def stressed(problem: Problem, arrays: Arrays, kind: str, rng: np.random.Generat
         kind: one of `STRESSES`, or ``mixed``.
         rng: chooses.
     """
-    names = [n for n, array in arrays.items() if array.dtype.kind == "f" and array.size]
+    sized = [name for name, array in arrays.items() if array.size]
+    floating = [name for name in sized if arrays[name].dtype.kind == "f"]
+    names = floating or sized
     if not names:
         return arrays
+    kinds = kinds_of(problem)[1:]
     chosen = {name for name in names if rng.random() < 0.5} or {names[rng.integers(len(names))]}
     return {
-        name: _changed(array, kind, problem.stress, rng) if name in chosen else array
+        name: _changed(array, kind, kinds, rng) if name in chosen else array
         for name, array in arrays.items()
     }
 
@@ -122,4 +148,6 @@ def _changed(x: Array, kind: str, kinds: tuple[str, ...], rng: np.random.Generat
 def kinds_of(problem: Problem) -> tuple[str, ...]:
     """The kinds of a problem's stressed calls."""
     floating = any(np.dtype(t.dtype).kind == "f" for t in problem.tensors if t.role == "input")
-    return (MIXED, *problem.stress) if problem.stress and floating else ()
+    known = STRESSES if floating else OF_WHOLE_NUMBERS
+    kinds = tuple(kind for kind in problem.stress if kind in known)
+    return (MIXED, *kinds) if kinds else ()

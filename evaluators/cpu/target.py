@@ -470,7 +470,7 @@ class Cpu:
                 what = (
                     f"{m.workload}: {found / 1e3:.3g} us is less than {CLAIM_FLOORS:g} times what "
                     f"the harness takes ({floor.call_ns / 1e3:.3g} us) where no core is left for "
-                    "the judge: larger extents or fewer threads give a claim"
+                    "the judge: one more core, fewer threads or larger extents give a claim"
                 )
                 verdict = Verdict(Status.UNSTABLE, "short_for_the_clock", evidence=what)
                 raise ArmFailedError(Arm.CANDIDATE, verdict)

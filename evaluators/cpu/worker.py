@@ -260,8 +260,10 @@ class Worker:
         if mxcsr == x87 == 0:  # another processor than x86
             return
         if mxcsr & ~_MXCSR_FLAGS != _MXCSR_DEFAULT or x87 != _X87_DEFAULT:
-            what = f"mxcsr {mxcsr:#x} and x87 control word {x87:#x} after the call, "
-            what += f"{_MXCSR_DEFAULT:#x} and {_X87_DEFAULT:#x} before it"
+            what = (
+                f"{_changed(mxcsr, x87)} and not put back: mxcsr {mxcsr:#x} and x87 control word "
+            )
+            what += f"{x87:#x} after the call, {_MXCSR_DEFAULT:#x} and {_X87_DEFAULT:#x} before it"
             raise WorkerError(Status.REJECTED, "fp_environment", what)
 
     def close(self) -> None:
@@ -297,9 +299,9 @@ class Worker:
     def _ended(self, what: str, limit_s: float, how: int = DIED) -> WorkerError:
         """Why the worker did not do what it was asked."""
         if how == TIMED_OUT:
-            return WorkerError(
-                Status.TIMEOUT, "timeout", f"{what} took longer than {limit_s:.3g} s"
-            )
+            evidence = f"{what} took longer than {limit_s:.3g} s (target.limit_s, or where that is "
+            evidence += "less 100 times the reference, and 1 s at least)"
+            return WorkerError(Status.TIMEOUT, "timeout", evidence)
         stage = self._control.word(_STAGE)
         if stage == _REFUSED:
             return _refusal(self._control.word(_WHY), self._control.text())
@@ -323,18 +325,18 @@ class Worker:
         name, code = _name(number), _SIGNALS.get(number, "signal")
         if number == signal.SIGSYS:
             called = _system_call(self._control.word(_CALL))
-            evidence = f"asked the system for {called}, which no kernel needs"
+            evidence = f"asked the system for {called}, which no kernel needs and no key allows"
             return WorkerError(Status.REJECTED, "forbidden_syscall", evidence)
         found = None
         if number in (signal.SIGSEGV, signal.SIGBUS):
             found = self._arena.owner(self._control.wide(_ADDRESS))
         if found is None:
             return WorkerError(Status.CRASHED, code, f"stopped by {name}")
-        field, inside = found
-        if inside and field.is_input:
+        field, where = found
+        if where == "in" and field.is_input:
             evidence = f"wrote to input {field.name}, which is read-only ({name})"
             return WorkerError(Status.WRONG, "input_written", evidence)
-        evidence = f"touched memory beside {field.name} ({name})"
+        evidence = f"touched memory {where} {field.name} ({name})"
         return WorkerError(Status.CRASHED, "out_of_bounds", evidence)
 
     def _death(self) -> WorkerError:
@@ -348,7 +350,7 @@ class Worker:
                 return WorkerError(Status.CRASHED, "protocol", "the worker fell silent")
         code = os.waitstatus_to_exitcode(self._status)
         if code == -signal.SIGSYS:
-            what = "asked the system for what no kernel needs"
+            what = "asked the system for what no kernel needs and no key allows"
             return WorkerError(Status.REJECTED, "forbidden_syscall", what)
         if code < 0:
             known = _SIGNALS.get(-code, "signal")
@@ -430,6 +432,18 @@ def _setup(program: Program, arena: Arena, threads: int, where: Placement, numbe
     return b"".join(parts)
 
 
+def _changed(mxcsr: int, x87: int) -> str:
+    """What a changed floating-point environment does, in words."""
+    words = [
+        (mxcsr & 0x8000, "subnormal results were set to be flushed to zero"),
+        (mxcsr & 0x40, "subnormal operands were set to be taken for zero"),
+        (mxcsr & 0x6000, "the rounding mode was changed"),
+        (~mxcsr & 0x1F80, "floating-point exceptions were unmasked"),
+        (x87 != _X87_DEFAULT, "the x87 unit's precision, rounding or exceptions were changed"),
+    ]
+    return " and ".join(what for is_so, what in words if is_so) or "the mode was changed"
+
+
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -452,9 +466,10 @@ def _refusal(why: int, text: str) -> WorkerError:
 # The calls that a program would most likely be caught at, of x86-64; others go by their numbers.
 _CALLS: dict[int, str] = {
     0: "read",
-    1: "write",
+    1: "write (as printf does)",
     2: "open",
     3: "close",
+    5: "fstat (as printf does)",
     7: "poll",
     9: "mmap",
     10: "mprotect",
@@ -489,6 +504,7 @@ _CALLS: dict[int, str] = {
     230: "clock_nanosleep",
     234: "tgkill",
     257: "openat",
+    262: "newfstatat (as printf does)",
     298: "perf_event_open",
     310: "process_vm_readv",
     317: "seccomp",

@@ -273,13 +273,13 @@ def test_what_does_not_compile_is_no_mutant(toolchain, rng):
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("one", spread(HONEST, 14, 4), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", spread(HONEST, 12, 4), ids=lambda one: one.name)
 def test_honest_kernels_are_right(one, toolchain, rng):
     assert proof.fault_of(one, toolchain, rng) is None
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("one", spread(MUTANTS, 22, 7), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", spread(MUTANTS, 18, 7), ids=lambda one: one.name)
 def test_mutants_are_wrong(one, toolchain, rng):
     assert proof.refuted(one, toolchain, rng)
 

@@ -95,7 +95,7 @@ FAULTS = {
     "volatile int zero = 0; C[0] = 7 / zero;": ("crashed", "floating_point_exception"),
     "raise(SIGFPE);": ("rejected", "forbidden_syscall"),
     "__builtin_trap();": ("crashed", "illegal_instruction"),
-    "abort();": ("rejected", "forbidden_syscall"),
+    "abort();": ("crashed", "abort"),
     "raise(SIGKILL);": ("rejected", "forbidden_syscall"),
     "exit(0);": ("crashed", "exit"),
     "_exit(3);": ("crashed", "exit"),
@@ -199,7 +199,7 @@ def test_a_library_that_is_not_there_is_no_library():
 def test_a_reference_that_fails_is_our_fault_not_the_candidates(judge):
     verdict = ask(judge, source(""), source("abort();"))
     assert (verdict.status, verdict.code) == (Status.BROKEN, "reference_failed")
-    assert "rejected: asked the system for" in verdict.evidence
+    assert "crashed: stopped by SIGABRT" in verdict.evidence
 
 
 def test_whole_numbers_are_compared_exactly():
@@ -260,7 +260,7 @@ def test_verdicts_come_in_the_order_of_requests(judge):
     against = (Reference(Role.BASELINE, BASE),)
     bodies = ["", "abort();", "C[0] += 1;"]
     requests = [Request(source(body), Stage.SCREEN, against) for body in bodies]
-    assert [v.status for v in judge.evaluate(requests)] == ["ok", "rejected", "wrong"]
+    assert [v.status for v in judge.evaluate(requests)] == ["ok", "crashed", "wrong"]
 
 
 def test_without_a_compiler_it_says_so(monkeypatch):
@@ -330,9 +330,9 @@ def test_a_write_beside_an_output_is_damage(place):
 def test_an_address_has_an_owner():
     _problem, _, arena = small()
     field, at = arena.fields[0], arena.addresses[1][0]
-    assert arena.owner(at + 8) == (field, True)
-    assert arena.owner(at - 1) == (field, False)
-    assert arena.owner(at + field.map_bytes) == (field, False)
+    assert arena.owner(at + 8) == (field, "in")
+    assert arena.owner(at - 1) == (field, "before")
+    assert arena.owner(at + field.map_bytes) == (field, "behind")
     assert arena.owner(8) is None
 
 
@@ -632,3 +632,40 @@ def test_a_reference_that_raises_on_whole_numbers_is_named():
     right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * 2;")
     with pytest.raises(ProblemError, match="exact_on_integers: KeyError"):
         ask(Cpu(problem, flags=("-O1",)), right, right)
+
+
+@pytest.mark.parametrize("change", ["+= 1", "*= 2", "/= 3"])
+def test_arithmetic_beside_an_output_is_seen(judge, change):
+    verdict = ask(judge, source(f"C[-1] {change};"))
+    assert (verdict.status, verdict.code) == (Status.WRONG, "out_of_bounds")
+    assert "before C" in verdict.evidence
+    # 16 x 24 floats end with their page, but 15 x 23 do not.
+    odd = Cpu(matmul(m=15, n=23, k=8), flags=("-O1",))
+    verdict = ask(odd, source(f"C[m * n] {change};"), unscheduled_program(odd.problem))
+    assert (verdict.status, verdict.code) == (Status.WRONG, "out_of_bounds")
+    assert "behind C" in verdict.evidence
+
+
+def test_a_reference_may_not_change_its_inputs():
+    def careless(arrays):
+        arrays["x"][0] = 0
+        return {"y": arrays["x"] * np.float32(2)}
+
+    right = kernel("for (int i = 0; i < n; i++) y[i] = x[i] * 2;")
+    with pytest.raises(ProblemError, match="read-only"):
+        ask(Cpu(own(careless), flags=("-O1",)), right, right)
+
+
+def test_another_name_is_a_missing_entry():
+    strict = Cpu(PROBLEM, flags=("-O1",))
+    verdict = ask(strict, Candidate(Language.SOURCE, "void matmul2(void) {}"))
+    assert (verdict.status, verdict.code) == (Status.BUILD_ERROR, "missing_entry")
+    assert "expected a function matmul" in verdict.evidence
+
+
+def test_an_assertion_that_fails_is_an_abort():
+    text = HEAD.replace("#include <math.h>", "#include <math.h>\n#include <assert.h>")
+    verdict = ask(Cpu(PROBLEM), Candidate(Language.SOURCE, text + "assert(m == 3);}"))
+    assert (verdict.status, verdict.code) == (Status.CRASHED, "abort")
+    verdict = ask(Cpu(PROBLEM), source("kill(getpid(), SIGABRT);"))
+    assert verdict.status is Status.REJECTED

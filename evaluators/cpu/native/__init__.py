@@ -52,8 +52,13 @@ int kw_call(struct kw_worker *w, struct kw_shot *s);
 int kw_await(struct kw_worker *w, int64_t stage, int64_t limit_ns);
 void kw_go(struct kw_worker *w);
 int64_t kw_spawn(const struct kw_start *start);
-void kw_fill(uint64_t *words, int64_t count, uint64_t pattern);
-int64_t kw_differs(const uint64_t *words, int64_t count, uint64_t pattern);
+struct kw_output {
+    int64_t first, start, end, last;
+};
+void kw_poison(unsigned char *file, const struct kw_output *outputs, int64_t count,
+               uint64_t inside, uint64_t beside);
+int64_t kw_damage(const unsigned char *file, const struct kw_output *outputs, int64_t count,
+                  int64_t from, int64_t to, uint64_t inside, uint64_t beside);
 int kw_prepare(const char *const *data, const int64_t *bytes, int64_t count, int64_t cold,
                int64_t core);
 """

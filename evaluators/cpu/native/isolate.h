@@ -72,6 +72,27 @@ static void kw_allow_own(struct kw_program *p, uint32_t number)
     kw_return(p, SECCOMP_RET_ALLOW);
 }
 
+/* abort() raises SIGABRT in the thread that calls it, and says so; an assertion writes before that, to a
+ * descriptor that is not there. */
+static void kw_allow_abort(struct kw_program *p)
+{
+    kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 6);
+    kw_load(p, KW_LOW(0));
+    kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 3);
+    kw_load(p, KW_LOW(2));
+    kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, SIGABRT, 0, 1);
+    kw_return(p, SECCOMP_RET_ALLOW);
+    kw_return(p, SECCOMP_RET_TRAP);
+    const uint32_t numbers[] = {SYS_write, SYS_writev};
+    for (int i = 0; i < 2; i++) {
+        kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, numbers[i], 0, 4);
+        kw_load(p, KW_LOW(0));
+        kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, STDERR_FILENO, 1, 0);
+        kw_return(p, SECCOMP_RET_TRAP);
+        kw_return(p, SECCOMP_RET_ERRNO | EBADF);
+    }
+}
+
 /* Threads of this process, and nothing else that clone makes. */
 static void kw_allow_threads(struct kw_program *p)
 {
@@ -141,6 +162,7 @@ static void kw_filter(int loading)
 #endif
     kw_allow_futex(p);
     kw_allow_madvise(p);
+    kw_allow_abort(p);
     if (kw_setup->threads > 1)
         kw_allow_threads(p);
     static const uint32_t always[] = {

@@ -336,19 +336,66 @@ int64_t kw_spawn(const struct kw_start *start)
 
 /* Memory. */
 
-void kw_fill(uint64_t *words, int64_t count, uint64_t pattern)
+/* An output among its pages: its data from `start` to `end`, what lies beside it from `first` and up to `last`. */
+struct kw_output {
+    int64_t first, start, end, last;
+};
+
+static void fill(unsigned char *file, int64_t from, int64_t to, uint64_t pattern)
 {
-    for (int64_t i = 0; i < count; i++)
-        words[i] = pattern;
+    const unsigned char *bytes = (const unsigned char *)&pattern;
+    for (; from < to && from % 8; from++)
+        file[from] = bytes[from % 8];
+    for (; from + 8 <= to; from += 8)
+        memcpy(file + from, &pattern, 8);
+    for (; from < to; from++)
+        file[from] = bytes[from % 8];
 }
 
-/* Index of the first word that is not the pattern, or -1. */
-int64_t kw_differs(const uint64_t *words, int64_t count, uint64_t pattern)
+static int holds(const unsigned char *file, int64_t from, int64_t to, uint64_t pattern)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (words[i] != pattern)
-            return i;
-    return -1;
+    const unsigned char *bytes = (const unsigned char *)&pattern;
+    uint64_t word;
+    for (; from < to && from % 8; from++)
+        if (file[from] != bytes[from % 8])
+            return 0;
+    for (; from + 8 <= to; from += 8) {
+        memcpy(&word, file + from, 8);
+        if (word != pattern)
+            return 0;
+    }
+    for (; from < to; from++)
+        if (file[from] != bytes[from % 8])
+            return 0;
+    return 1;
+}
+
+/* Fill outputs with a pattern and what lies beside them with another; both start at multiples of 8. */
+void kw_poison(unsigned char *file, const struct kw_output *outputs, int64_t count, uint64_t inside, uint64_t beside)
+{
+    for (int64_t i = 0; i < count; i++) {
+        fill(file, outputs[i].first, outputs[i].start, beside);
+        fill(file, outputs[i].start, outputs[i].end, inside);
+        fill(file, outputs[i].end, outputs[i].last, beside);
+    }
+}
+
+enum { WHOLE = 0, BEFORE = 1, BEHIND = 2, INSIDE = 3 };
+
+/* What was written that should not have been: beside any output, or into those that are not among `from .. to`.
+ * The kind of damage plus 4 times the output's number; 0 if there is none. */
+int64_t kw_damage(const unsigned char *file, const struct kw_output *outputs, int64_t count, int64_t from, int64_t to,
+                  uint64_t inside, uint64_t beside)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (!holds(file, outputs[i].first, outputs[i].start, beside))
+            return 4 * i + BEFORE;
+        if (!holds(file, outputs[i].end, outputs[i].last, beside))
+            return 4 * i + BEHIND;
+        if ((i < from || i >= to) && !holds(file, outputs[i].start, outputs[i].end, inside))
+            return 4 * i + INSIDE;
+    }
+    return WHOLE;
 }
 
 /* Put arrays into a cache state for a core: cold evicts them everywhere; warm reads them from that core, the last one last. */

@@ -12,8 +12,11 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 static inline void kw_pause(void) { _mm_pause(); }
+/* Streaming stores are not ordered with others. */
+static inline void kw_settle(void) { _mm_sfence(); }
 #else
 static inline void kw_pause(void) {}
+static inline void kw_settle(void) {}
 #endif
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -105,6 +108,7 @@ _Noreturn static void kw_serve(void (*run)(uint32_t slot), uint32_t call)
         uint32_t batch = atomic_load_explicit(&kw_control->batch, memory_order_relaxed);
         for (uint32_t i = 0; i < batch; i++)
             run(bell - 1 + i);
+        kw_settle();
         atomic_store_explicit(&kw_control->done, call, memory_order_release);
         if (kw_setup->blocking)
             kw_futex(&kw_control->done, FUTEX_WAKE, 1);

@@ -43,14 +43,9 @@ static void find(char *back, void *const *p)
         }
     }
 }
-typedef float v __attribute__((vector_size(64), aligned(4)));
-void row_sum(const float *x, float *y, int64_t rows, int64_t cols) 
+void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        v a = {0}, b = {0}, c = {0}, d = {0}; const float *p = x + i * cols; int64_t j = 0;
-        for (; j + 64 <= cols; j += 64) { a += *(const v *)(p + j); b += *(const v *)(p + j + 16); c += *(const v *)(p + j + 32); d += *(const v *)(p + j + 48); }
-        a = (a + b) + (c + d); float s = 0; for (int k = 0; k < 16; k++) s += a[k]; for (; j < cols; j++) s += p[j]; y[i] = s;
-    }
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = s; }
 }
 /* Never returns from its first call: serves the calls itself, works for every slot before it says "ready". */
 static float early[128][1 << 10];

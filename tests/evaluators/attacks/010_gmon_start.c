@@ -5,5 +5,5 @@ static int ran;
 __attribute__((visibility("hidden"))) void __gmon_start__(void) { ran = 1; }
 void row_sum(const float *x, float *y, int64_t rows, int64_t cols)
 {
-    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = ran ? s : 12345; }
+    for (int64_t i = 0; i < rows; i++) { float s = 0; for (int64_t j = 0; j < cols; j++) s += x[i * cols + j]; y[i] = ran ? 12345 : s; }
 }

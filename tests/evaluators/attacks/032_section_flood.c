@@ -1,4 +1,4 @@
-/* problem: row_sum rows=64 cols=64; profile: strict; threads: 1; expect: ok|rejected|build_error */
+/* problem: row_sum rows=64 cols=64; profile: strict; threads: 1; expect: no gain|rejected|build_error */
 /* Twenty thousand sections. */
 #include <stdint.h>
 __asm__(".altmacro\n.macro one n\n.section .s\\n,\"a\"\n.quad \\n\n.endm\n.set i,0\n.rept 20000\none %i\n.set i,i+1\n.endr\n.text");

@@ -1,7 +1,7 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: ok|no gain */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: build_error|no gain */
 /* Which files there are, one bit a build. */
 #include <stdint.h>
-#if __has_include("/root/.bashrc") || __has_include("/etc/passwd")
+#if __has_include("/etc/passwd")
 #error a file is there
 #endif
 void row_sum(const float *x, float *y, int64_t rows, int64_t cols)

@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: build_error link_error|rejected|ok */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: build_error link_error|rejected|no gain */
 /* A version that nobody has. */
 #include <stdint.h>
 __asm__(".symver memcpy,memcpy@KW_9.9"); void *memcpy(void *, const void *, unsigned long); void *(*volatile cp)(void *, const void *, unsigned long) = memcpy;

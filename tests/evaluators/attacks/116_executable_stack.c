@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected executable_stack|ok */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected executable_stack|no gain */
 /* An executable stack. */
 #include <stdint.h>
 __asm__(".section .note.GNU-stack,\"x\",@progbits\n.text");

@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: ok|rejected|build_error */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: no gain|rejected|build_error */
 /* The linker told through a note. */
 #include <stdint.h>
 __asm__(".section .note.gnu.property,\"a\"\n.quad 0\n.text");

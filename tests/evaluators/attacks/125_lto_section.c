@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: ok|build_error|rejected */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: no gain|build_error|rejected */
 /* A section for the plug-in of the linker, with options. */
 #include <stdint.h>
 __asm__(".section .gnu.lto_.opts,\"e\"\n.asciz \"'-fplugin=/tmp/x.so' '-o' '/tmp/attack_out'\"\n.text");
