@@ -28,7 +28,7 @@ from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.toolchain import Toolchain
 
 # A translation unit that holds nothing, and that no warning is about.
-_EMPTY = "typedef int kw_nothing;\n"
+EMPTY = "typedef int kw_nothing;\n"
 _SYMBOL = np.dtype(
     [
         ("name", "<u4"),
@@ -145,7 +145,7 @@ def own_facts(cache: BuildCache, toolchain: Toolchain, flags: Sequence[str]) -> 
         BinaryError: if it does not make libraries of the kind that `facts_of` reads.
         OSError: if the cache cannot be written.
     """
-    return facts_of(cache.build(_EMPTY, toolchain, flags).library)
+    return facts_of(cache.build(EMPTY, toolchain, flags).library)
 
 
 def facts_of(library: Path) -> BinaryFacts:

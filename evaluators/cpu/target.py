@@ -49,6 +49,7 @@ from kernelwright.env.types import (
 from kernelwright.evaluators.corpus.impostors import passing_impostors
 from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadable
 from kernelwright.evaluators.cpu.draws import Draws
+from kernelwright.evaluators.cpu.facts import EMPTY
 from kernelwright.evaluators.cpu.floor import measured_floor
 from kernelwright.evaluators.cpu.library import described
 from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
@@ -166,6 +167,7 @@ class Cpu:
         openmp = ("-fopenmp",) if threads > 1 and "-fopenmp" not in flags else ()
         self.fingerprint = f"{self.fingerprint}; {found.version}; {' '.join(flags)}"
         cache_ = BuildCache(cache_folder())
+        cache_.build(EMPTY, found, (*flags, *openmp))  # a flag that it does not know is refused now
         self._builder = Builder(problem, found, (*flags, *openmp), cache_, judging.policy, threads)
 
     # What a target says of itself
