@@ -16,6 +16,10 @@ from kernelwright.env.problems.program import ProgramError, arguments, program
 from kernelwright.env.types import Candidate, Language, Problem, Status, Workload
 from kernelwright.evaluators.cpu.facts import BinaryError, BinaryFacts, facts_of, own_facts
 from kernelwright.evaluators.cpu.policy import Policy, check, numbers, reported
+from kernelwright.evaluators.cpu.text import printable
+
+# The most that a kernel's code and tables may take.
+LIBRARY_BYTES = 32 << 20
 
 
 @dataclass
@@ -114,14 +118,20 @@ class Builder:
             raise BuildFailureError(Status.BUILD_ERROR, "illegal_directive", str(error)) from None
         except BuildError as error:
             self._see_that_it_compiles()
-            first = _first_error(error.log) or str(error).splitlines()[0]
-            raise BuildFailureError(Status.BUILD_ERROR, "compile_error", first, error.log) from None
+            said = printable(error.log)
+            first = _first_error(said) or printable(str(error)).splitlines()[0]
+            raise BuildFailureError(Status.BUILD_ERROR, "compile_error", first, said) from None
         except ProgramError as error:
             raise BuildFailureError(Status.BUILD_ERROR, "no_program", str(error)) from None
         except CompilerError as error:
             raise BuildFailureError(Status.BUILD_ERROR, "not_lowered", str(error)) from None
-        facts = self._allowed(build.library, build.log)
-        return Loadable(build.library, _digest(build.library.read_bytes()), "", build.log, facts)
+        size, log = build.library.stat().st_size, printable(build.log)
+        if size > LIBRARY_BYTES:
+            build.library.unlink()  # the cache keeps none of it
+            what = f"the library has {size >> 20} MiB: expected at most {LIBRARY_BYTES >> 20}"
+            raise BuildFailureError(Status.OVER_LIMIT, "library_size", what, log)
+        facts = self._allowed(build.library, log)
+        return Loadable(build.library, _digest(build.library.read_bytes()), "", log, facts)
 
     def _allowed(self, library: Path, log: str) -> tuple[tuple[str, float], ...]:
         """The facts of a library that breaks no rule.

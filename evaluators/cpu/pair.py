@@ -13,7 +13,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -45,9 +45,10 @@ FLOORS, BATCHED_NS, MOST_BATCHED, MOST_SLOTS = 20.0, 1e4, 32, 256
 ROOM_BYTES = 256 << 20
 # Output elements that are read the moment a call is over.
 CANARIES = 48
-# CPU time in ns that a candidate may need outside its calls more than its reference does; how many
-# undisturbed calls of each decide, among how many times as many; and how many standard errors.
-OUTSIDE_MARGIN_NS = 5_000.0
+# CPU time in ns outside a call, beyond what is usual, that is not charged to it; what is no reason
+# to refuse; how many undisturbed calls of each arm decide that, among how many times as many; and
+# how many standard errors.
+DEAD_NS, OUTSIDE_MARGIN_NS = 2_000.0, 20_000.0
 SECOND_LOOK, LOOKS, DEVIATIONS = 12, 3, 5.0
 # How many stressed calls a process gets beside those that its stage asks for.
 _EXTRA = 2
@@ -87,7 +88,8 @@ def shape_for(least_ns: float, floor: Floor, slot_bytes: int) -> Shape:
 @dataclass
 class Sitting:
     """What all process pairs of a judge's sitting have in common: the secret, the cores, what the
-    harness itself takes, and the longest that a call may take, in s.
+    harness itself takes, the longest that a call may take, in s, and by workload the CPU time that
+    references usually take outside calls.
     """
 
     secret: Secret
@@ -95,6 +97,7 @@ class Sitting:
     floor: Floor
     limit_s: float
     pairs: int = 0
+    usual_ns: dict[str, float] = field(default_factory=dict)
 
     def next_pair(self) -> int:
         """A number for the next process pair, which has random streams of its own."""
@@ -163,7 +166,7 @@ class Pair:
             ProblemError: if the problem cannot be drawn.
         """
         limit_s, state = self._sitting.limit_s, asked.state
-        samples: list[tuple[float, float]] = []
+        samples: list[dict[Arm, Called]] = []
         workers: dict[Arm, Worker] = {}
         pending = self._order_of_calls(asked)
         try:
@@ -186,22 +189,46 @@ class Pair:
                     self._checked(load, workers[Arm.CANDIDATE], Arm.CANDIDATE, state, limit_s)
                     continue
                 turn += 1
+                calls: dict[Arm, Called] = {}
                 for arm in order if turn % 2 else order[::-1]:
                     began = time.perf_counter()
                     run = self._checked if arm is Arm.CANDIDATE else self._run
-                    times[arm] = run(load, workers[arm], arm, state, limit_s).time_ns
+                    calls[arm] = run(load, workers[arm], arm, state, limit_s)
+                    times[arm] = calls[arm].time_ns
                     self.call_s[arm] = time.perf_counter() - began
-                samples.append((times[Arm.CANDIDATE], times[Arm.REFERENCE]))
+                samples.append(calls)
                 is_slow = times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]
                 if asked.may_stop and was_slow and is_slow:
                     pending = deque(rest for rest in pending if rest != PLAIN)
                 was_slow = is_slow
+            usual = self._usual(workers[Arm.REFERENCE])
             self._see_that_it_works_in_its_calls(workers, state, limit_s)
             self._note(workers[Arm.CANDIDATE])
         finally:
             self._close(workers)
-        self.fastest_ns = min(min(pair) for pair in samples)
-        return ProcessPair(order[0], order, tuple(samples))
+        charged = tuple(
+            (self._charged(calls[Arm.CANDIDATE], usual), self._charged(calls[Arm.REFERENCE], usual))
+            for calls in samples
+        )
+        self.fastest_ns = min(min(pair) for pair in charged)
+        return ProcessPair(order[0], order, charged)
+
+    def _usual(self, reference: Worker) -> float:
+        """The CPU time in ns that a call usually takes outside the call itself: the reference's
+        median, or where that is Python's the last that is known of C on this workload.
+        """
+        if not reference.is_trusted:
+            calls = self._outside[Arm.REFERENCE]
+            found = max(0.0, statistics.median(called.outside_ns for called in calls))
+            self._sitting.usual_ns[self._draws.workload.label] = found
+        return self._sitting.usual_ns.get(self._draws.workload.label, math.inf)
+
+    def _charged(self, called: Called, usual_ns: float) -> float:
+        """The time of a call with what its worker did outside of it, before the bell or after it,
+        beyond what is usual: so there is nothing to gain by doing it there, in whichever calls.
+        """
+        excess = called.outside_ns - usual_ns - DEAD_NS
+        return called.time_ns + max(0.0, excess) / self._shape.batch
 
     def check(self, asked: Asked) -> None:
         """Calls of the candidate alone, none of them timed.
@@ -300,8 +327,8 @@ class Pair:
         arena, batch = self._arena, self._shape.batch
         arena.poison(int(self._rng.integers(1, 1 << 16)))
         live = range(load.slot, load.slot + batch)
-        others = [s for s in range(arena.slots) if s not in live]
-        _prepare(arena, [*others, *live], state, self._sitting.where)
+        # In any order: what was touched last would be the nearest.
+        _prepare(arena, self._rng.permutation(arena.slots).tolist(), state, self._sitting.where)
         try:
             called = worker.call(load.slot, batch, limit_s * batch, self._canaries(live))
         except WorkerError as error:
@@ -353,13 +380,11 @@ class Pair:
         self, workers: Mapping[Arm, Worker], state: CacheState, limit_s: float
     ) -> None:
         """A worker that is not called has nothing to do: waking up and going to sleep takes it as
-        long as the reference. Medians say whether it does, for a single call may have met an
-        interrupt; and what looks otherwise is looked at again in calls between which nothing else
-        ran, for the machine may be busy.
+        long as the reference. What it does beyond that is charged to its times in any case; where
+        medians of calls between which nothing else ran leave no doubt, it is refused.
 
         Raises:
-            ArmFailedError: if it works before the bell or after its calls, or if the machine is too
-                busy to say so.
+            ArmFailedError: if it works before the bell or after its calls.
         """
         if workers[Arm.REFERENCE].is_trusted:
             # Python says nothing about what is usual for C; the baseline's pairs do.
@@ -370,7 +395,6 @@ class Pair:
         found, usual, _ = self._compared(undisturbed=False)
         if found <= usual + margin:
             return
-        self._outside = {arm: [] for arm in Arm}
         for number in range(LOOKS * SECOND_LOOK):
             load = self._load(PLAIN)
             for arm in (tuple(Arm), tuple(Arm)[::-1])[number % 2]:
@@ -378,38 +402,35 @@ class Pair:
             calm = [sum(c.undisturbed for c in calls) for calls in self._outside.values()]
             if min(calm) >= SECOND_LOOK:
                 break
-        is_calm = min(calm) >= SECOND_LOOK
-        found, usual, spread = self._compared(undisturbed=is_calm)
+        if min(calm) < SECOND_LOOK:
+            return
+        found, usual, spread = self._compared(undisturbed=True)
         if found <= usual + max(margin, DEVIATIONS * spread):
             return
         what = (
             f"{found / 1e3:.0f} us of CPU time a call outside the call itself, before the bell or "
-            f"after it, where the reference takes {usual / 1e3:.0f} (medians of {SECOND_LOOK})"
+            f"after it, where the reference takes {usual / 1e3:.0f} (medians of {min(calm)})"
         )
-        if is_calm:
-            verdict = Verdict(Status.REJECTED, "late_work", evidence=what)
-        else:
-            busy = f"{what}; but other processes run on the worker's core, so this says little"
-            verdict = Verdict(Status.UNSTABLE, "busy_host", evidence=busy)
-        raise ArmFailedError(Arm.CANDIDATE, verdict)
+        raise ArmFailedError(Arm.CANDIDATE, Verdict(Status.REJECTED, "late_work", evidence=what))
 
     def _compared(self, *, undisturbed: bool) -> tuple[float, float, float]:
         """Medians of the CPU time in ns outside calls, of the candidate and of the reference, and
-        the standard error of their difference.
+        the standard error of a median by the reference: the candidate's own spread is its doing.
         """
-        medians, variance = {}, 0.0
+        medians, error = {}, 0.0
         for arm, calls in self._outside.items():
             values = [c.outside_ns for c in calls if c.undisturbed or not undisturbed]
             medians[arm] = statistics.median(values)
             spread = statistics.median(abs(value - medians[arm]) for value in values)
             # The median's, of normal values: 1.253 σ / √n, with σ = 1.483 MAD.
-            variance += (1.253 * 1.483 * spread) ** 2 / len(values)
+            if arm is Arm.REFERENCE:
+                error = 1.253 * 1.483 * spread / math.sqrt(len(values))
         # Below nothing: threads that had nothing to do, or calls in which others ran.
-        return medians[Arm.CANDIDATE], max(medians[Arm.REFERENCE], 0.0), math.sqrt(variance)
+        return medians[Arm.CANDIDATE], max(medians[Arm.REFERENCE], 0.0), error
 
 
 def _prepare(arena: Arena, slots: list[int], state: CacheState, where: Placement) -> None:
-    """Put the arrays of some slots into a cache state, the last one last."""
+    """Put the arrays of slots into a cache state, in this order."""
     ffi, native = judge()
     addresses, sizes = arena.pieces(slots)
     places = np.array(addresses, np.uint64)

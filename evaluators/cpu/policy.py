@@ -36,7 +36,6 @@ _LIBRARIES = (
 )
 # Constructors of libgcc's that come with what a text asks for.
 _LIBGCCS = {"__cpu_indicator_init", "init_have_lse_atomics"}
-_STANDARD = "judge.profile: standard only reports it"
 _OPENMP_LIBRARIES = ("libgomp.so*", "libomp.so*", "libiomp5.so*", "libpthread.so*")
 
 
@@ -127,12 +126,16 @@ def check(
     if policy.profile is Profile.TRUSTED_CODEGEN:
         return ()
     in_play = openmp or threads > 1
-    always = [*_layout(facts), *_libraries(facts, policy, openmp=in_play)]
+    always = [
+        *_before_the_call(facts),
+        *_layout(facts),
+        *_libraries(facts, policy, openmp=in_play),
+    ]
     if policy.static_state is StaticState.REFUSE:
         always += _static_state(facts)
     if policy.profile is Profile.STANDARD:
         return tuple(always)
-    return (*_before_the_call(facts), *_symbols(facts, policy, openmp=in_play), *always)
+    return (*_symbols(facts, policy, openmp=in_play), *always)
 
 
 def reported(
@@ -141,8 +144,7 @@ def reported(
     """What ``standard`` lets pass and ``strict`` would refuse; arguments as of `check`."""
     if policy.profile is not Profile.STANDARD:
         return ()
-    symbols = _symbols(facts, policy, openmp=openmp or threads > 1)
-    return (*_before_the_call(facts), *symbols)
+    return tuple(_symbols(facts, policy, openmp=openmp or threads > 1))
 
 
 def numbers(facts: BinaryFacts) -> tuple[tuple[str, float], ...]:
@@ -173,15 +175,14 @@ def _before_the_call(facts: BinaryFacts) -> Iterator[Violation]:
             yield Violation(
                 "constructor",
                 f"{_listed(names)} runs {when}: expected that nothing of a kernel runs outside its "
-                f"call; {instead} ({_STANDARD})",
+                f"call; {instead}",
             )
     if facts.ifuncs:
         yield Violation(
             "ifunc",
             f"{_listed(facts.ifuncs)} is chosen by a function that runs when the library is loaded "
             "(ifunc, target_clones), before the worker is wholly isolated: expected plain "
-            "functions; the kernel is compiled for this machine, so no choice is left "
-            f"({_STANDARD})",
+            "functions; the kernel is compiled for this machine, so no choice is left",
         )
 
 

@@ -25,6 +25,7 @@ from kernelwright.evaluators.cpu.isolation import Parts, is_root, missing
 from kernelwright.evaluators.cpu.memory import PAGE, Arena
 from kernelwright.evaluators.cpu.native import DIED, OK, RESTLESS, TIMED_OUT, judge
 from kernelwright.evaluators.cpu.placement import Placement
+from kernelwright.evaluators.cpu.text import printable
 
 _SETUP, _PLACE = struct.Struct("12q"), struct.Struct("5q")
 # What ``struct kw_control`` holds, by offset.
@@ -128,6 +129,8 @@ class Worker:
     ) -> None:
         self._arena, self._threads, self._program = arena, threads, program
         self.is_trusted = program.is_trusted
+        # Whether what the worker says is its own word, no candidate being there.
+        self._is_alone = True
         self._ffi, self._native = judge()
         self.parts = Parts(0)
         setup = _setup(program, arena, threads, where, number)
@@ -185,6 +188,7 @@ class Worker:
                 names = ", ".join(part.name for part in lacking)
                 what = f"this machine does not offer what strict isolation needs: {names}"
                 raise WorkerError(Status.REJECTED, "isolation", what)
+        self._is_alone = self._program.is_trusted
         self._native.kw_go(self._state)
         self._await(_LOADED, limit_s, "loading")
         if self._native.kw_rest(self._state, int(limit_s * 1e9)) != OK:
@@ -201,9 +205,18 @@ class Worker:
             return
         status = Path(f"/proc/{self._pid}/status").read_text()
         found = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-        if found.get("Seccomp") != "2" or int(found.get("Seccomp_filters", 2)) < 2:
-            what = "the system-call filter was not in force after loading"
+        if found.get("Seccomp") != "2" or int(found.get("Seccomp_filters", 2)) != 2:
+            what = "the system-call filter was not in force after loading, or not alone"
             raise WorkerError(Status.REJECTED, "isolation", what)
+        with contextlib.suppress(PermissionError):
+            kept = [path.name for path in Path(f"/proc/{self._pid}/fd").iterdir()]
+            if kept:
+                what = f"{len(kept)} descriptors were open after loading"
+                raise WorkerError(Status.REJECTED, "isolation", what)
+            maps = Path(f"/proc/{self._pid}/maps").read_text().splitlines()
+            if any("wx" in line.split()[1] for line in maps):
+                what = "memory that can be written and run was there after loading"
+                raise WorkerError(Status.REJECTED, "isolation", what)
 
     def _count_tasks(self) -> None:
         tasks = int(self._state.tasks)
@@ -246,11 +259,15 @@ class Worker:
         if not self._program.is_trusted:
             self._count_tasks()
             self._compare_environment()
-        inside = (shot.end_ns - shot.start_ns) * self._threads
+        inside, gap = shot.end_ns - shot.start_ns, shot.start_ns - shot.wake_ns
+        outside = shot.cpu_ns - inside * self._threads
+        if self._threads > 1:
+            # What other threads leave unused is no allowance for work before the bell.
+            outside = max(0, outside) + gap
         return Called(
-            max(1.0, float(shot.end_ns - shot.start_ns)) / batch,
-            float(shot.start_ns - shot.wake_ns),
-            float(shot.cpu_ns - inside),
+            max(1.0, float(inside)) / batch,
+            float(gap),
+            float(outside),
             int(shot.late),
             int(shot.turns) <= int(shot.tasks),
         )
@@ -303,8 +320,8 @@ class Worker:
             evidence += "less 100 times the reference, and 1 s at least)"
             return WorkerError(Status.TIMEOUT, "timeout", evidence)
         stage = self._control.word(_STAGE)
-        if stage == _REFUSED:
-            return _refusal(self._control.word(_WHY), self._control.text())
+        if stage == _REFUSED and (self._is_alone or what == "loading"):
+            return _refusal(self._control.word(_WHY), self._control.text(), ours=self._is_alone)
         if stage == _SIGNALLED:
             return self._signalled()
         if how == RESTLESS:
@@ -448,10 +465,11 @@ def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"signal {number}"
+        return "a signal" if number > 64 else f"signal {number}"
 
 
-def _refusal(why: int, text: str) -> WorkerError:
+def _refusal(why: int, text: str, *, ours: bool) -> WorkerError:
+    text = printable(text)
     if why == _LIBRARY_MISSING:
         # The loader opens with the library's path, which is nobody's business.
         reason = text.removeprefix("/proc/self/fd/6: ")
@@ -460,6 +478,8 @@ def _refusal(why: int, text: str) -> WorkerError:
         return WorkerError(
             Status.BUILD_ERROR, "missing_entry", text.removeprefix("/proc/self/fd/6: ")
         )
+    if not ours:
+        return WorkerError(Status.CRASHED, "protocol", "the worker said what it had no reason to")
     return WorkerError(Status.BROKEN, "worker", f"the worker could not be set up: {text}")
 
 

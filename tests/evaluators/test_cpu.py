@@ -249,7 +249,9 @@ def test_it_builds_ahead_and_knows_how_long_it_takes(judge):
     assert judge.estimate_s(request) == pytest.approx(9 * judge.estimate_s(once))
 
 
-def test_a_library_that_never_loads_costs_the_time_of_a_call(judge):
+def test_a_library_that_never_loads_costs_the_time_of_a_call():
+    trusting = Judging(profile=Profile.TRUSTED_CODEGEN)
+    judge = Cpu(PROBLEM, flags=("-O1",), limit_s=1.0, judging=trusting)
     at_load = "__attribute__((constructor)) static void at_load(void) { for (;;); }"
     verdict = ask(judge, Candidate(Language.SOURCE, f"{HEAD}}}\n{at_load}\n"))
     assert (verdict.status, verdict.code) == (Status.TIMEOUT, "timeout")

@@ -33,6 +33,10 @@ ZIG_SCRATCH = "kernelwright-zig-"
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
 ALWAYS = ("-std=gnu11", "-fwrapv")
 SHARED = ("-shared", "-fPIC", "-fno-semantic-interposition")
+# Without start files nothing runs when a library is loaded but what its text asks for; zig has none
+# that would.
+_LINKED = ("-shared", "-nostartfiles")
+_BARE = {"gcc": ("-nostartfiles",), "clang": ("-nostartfiles",)}
 # Flags that are refused, by how they begin, and why.
 _REFUSED = {
     **dict.fromkeys(
@@ -125,7 +129,8 @@ class Toolchain:
         Raises:
             BuildError: for a flag that `translate` refuses.
         """
-        own, kind = _OWN.get(self.name, ()), () if executable else SHARED
+        own = _OWN.get(self.name, ())
+        kind = () if executable else (*SHARED, *_BARE.get(self.name, ()))
         given = self.translate(flags)
         if self.name == "zig" or not any(flag in _FAST_MATH for flag in given):
             return [(*ALWAYS, *own, *kind, *given)]
@@ -135,7 +140,7 @@ class Toolchain:
         # clang would warn of what has been used by then.
         quiet = ("-Wno-unused-command-line-argument",) if self.name == "clang" else ()
         return [
-            (*ALWAYS, *own, *(word for word in kind if word != "-shared"), *compiled, "-c"),
+            (*ALWAYS, *own, *(word for word in kind if word not in _LINKED), *compiled, "-c"),
             (*kind, *filter(None, linked), *quiet),
         ]
 

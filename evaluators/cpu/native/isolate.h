@@ -62,6 +62,18 @@ static void kw_allow_without(struct kw_program *p, uint32_t number, int argument
     kw_return(p, SECCOMP_RET_ALLOW);
 }
 
+/* Allowed if an argument is this address. */
+static void kw_allow_this(struct kw_program *p, uint32_t number, int argument, uint64_t address)
+{
+    kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, number, 0, 6);
+    kw_load(p, KW_LOW(argument));
+    kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)address, 0, 3);
+    kw_load(p, KW_HIGH(argument));
+    kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(address >> 32), 0, 1);
+    kw_return(p, SECCOMP_RET_ALLOW);
+    kw_return(p, SECCOMP_RET_TRAP);
+}
+
 /* Allowed if an argument is zero: this process, not another. */
 static void kw_allow_own(struct kw_program *p, uint32_t number)
 {
@@ -151,7 +163,10 @@ static void kw_filter(int loading)
 {
 #ifdef KW_ARCH
     /* Each of these leaves the number where it was loaded if it is not the one that it looks for. */
-    struct kw_program program = {.count = 0}, *p = &program;
+    static struct kw_program program;
+    static struct sock_fprog whole;
+    struct kw_program *p = &program;
+    p->count = 0;
     kw_load(p, offsetof(struct seccomp_data, arch));
     kw_rule(p, BPF_JMP | BPF_JEQ | BPF_K, KW_ARCH, 1, 0);
     kw_return(p, SECCOMP_RET_KILL_PROCESS);
@@ -180,13 +195,14 @@ static void kw_filter(int loading)
         static const uint32_t to_load[] = {
             SYS_read,  SYS_pread64,     SYS_readv,     SYS_fstat,      SYS_newfstatat, SYS_statx,
             SYS_close, SYS_close_range, SYS_lseek,     SYS_faccessat,  SYS_readlinkat, SYS_getdents64,
-            SYS_mmap,  SYS_mprotect,    SYS_fadvise64, SYS_getcwd,     SYS_fcntl,      SYS_seccomp,
+            SYS_mmap,  SYS_mprotect,    SYS_fadvise64, SYS_getcwd,     SYS_fcntl,
 #ifdef SYS_stat
             SYS_stat, SYS_lstat, SYS_access, SYS_readlink,
 #endif
         };
         for (size_t i = 0; i < sizeof to_load / sizeof *to_load; i++)
             kw_allow(p, to_load[i]);
+        kw_allow_this(p, SYS_seccomp, 2, (uint64_t)(uintptr_t)&whole);
         kw_allow_own(p, SYS_prlimit64);
         kw_allow_own(p, SYS_sched_setaffinity);
         uint32_t writing = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
@@ -199,7 +215,7 @@ static void kw_filter(int loading)
         kw_allow_without(p, SYS_mprotect, 2, PROT_EXEC);
     }
     kw_return(p, SECCOMP_RET_TRAP);
-    struct sock_fprog whole = {p->count, p->rules};
+    whole = (struct sock_fprog){p->count, p->rules};
     /* For all threads, those of an OpenMP team included. */
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &whole) == 0)
         kw_control->parts |= loading ? KW_SECCOMP : 0;

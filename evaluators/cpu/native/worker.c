@@ -57,13 +57,21 @@ static void pin_team(void *nothing)
     pin(thread_number());
 }
 
-/* An OpenMP team is there, pinned and counted, before any input exists. */
-static void start_team(void *library)
+/* An OpenMP team is there, pinned and counted, before any input exists and before the candidate does: its
+ * functions are those of the library, not what a candidate calls so. */
+static void start_team(void)
 {
-    parallel_t parallel = (parallel_t)dlsym(library, "GOMP_parallel");
-    thread_number = (int (*)(void))dlsym(library, "omp_get_thread_num");
-    if (kw_setup->threads > 1 && parallel && thread_number)
-        parallel(pin_team, 0, (unsigned)kw_setup->threads, 0);
+    static const char *const names[] = {"libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so"};
+    for (size_t i = 0; kw_setup->threads > 1 && i < sizeof names / sizeof *names; i++) {
+        void *library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL);
+        if (!library)
+            continue;
+        parallel_t parallel = (parallel_t)dlsym(library, "GOMP_parallel");
+        thread_number = (int (*)(void))dlsym(library, "omp_get_thread_num");
+        if (parallel && thread_number)
+            parallel(pin_team, 0, (unsigned)kw_setup->threads, 0);
+        return;
+    }
 }
 
 static void *do_nothing(void *nothing) { return nothing; }
@@ -99,13 +107,13 @@ int main(int count, char **words)
     kw_isolate();
     kw_tell(KW_ISOLATED);
     kw_await_word();
+    start_team();
     void *library = dlopen("/proc/self/fd/6", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         kw_refuse(KW_LIBRARY_MISSING, dlerror());
     entry = (entry_t)dlsym(library, "kw_call");
     if (!entry)
         kw_refuse(KW_ENTRY_MISSING, dlerror());
-    start_team(library);
     syscall(SYS_close_range, 0u, ~0u, 0u);
     kw_filter(0);
 #if defined(__x86_64__) || defined(__i386__)

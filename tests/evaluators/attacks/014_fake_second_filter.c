@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected isolation|rejected constructor */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected isolation|rejected constructor|rejected forbidden_syscall */
 /* Load-time code puts in a filter that makes the second one a lie; later memory that runs is mapped, and a file read. */
 #include <stdint.h>
 static long sys6(long n, long a, long b, long c, long d, long e, long f)
