@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected constructor */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: rejected constructor|no gain */
 /* Code in the section of _init. */
 #include <stdint.h>
 __asm__(".section .init\nnop\n.text");

@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: standard; threads: 1; expect: no gain|rejected */
+/* problem: row_sum rows=256 cols=1024; profile: standard; threads: 1; expect: no gain|rejected|rejected constructor */
 /* Reads what the system says of its parent. */
 #include <stdint.h>
 static long sys6(long n, long a, long b, long c, long d, long e, long f)

@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: standard; threads: 1; expect: no gain|rejected|no gain */
+/* problem: row_sum rows=256 cols=1024; profile: standard; threads: 1; expect: no gain|rejected|no gain|rejected constructor */
 /* As many filters as fit, so that each call of the worker is slow. */
 #include <stdint.h>
 static long sys6(long n, long a, long b, long c, long d, long e, long f)

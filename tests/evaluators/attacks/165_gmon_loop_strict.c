@@ -1,4 +1,4 @@
-/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: timeout|rejected constructor */
+/* problem: row_sum rows=256 cols=1024; profile: strict; threads: 1; expect: timeout|rejected constructor|no gain */
 /* Loading does not end, without a constructor. */
 #include <stdint.h>
 static long sys6(long n, long a, long b, long c, long d, long e, long f)
