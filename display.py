@@ -141,9 +141,12 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
     lines.append(f"trials: {summary['trials']} ({counts})")
     lines += [
-        f"  {row['count']} {row['status']} {row['code']}, the first: {_first_line(row)}"
+        f"  {row['count']} {row['status']} {row['code']}, the first (trial {row['trial']}): "
+        f"{_first_line(row)}"
         for row in summary["failures"][:MOST_FAILURES]
     ]
+    if summary["failures"]:
+        lines.append(f"judge one again: kernelwright show {summary['out']} --replay TRIAL")
     unheard = {key: summary[key] for key in ("refused", "duplicates") if summary[key]}
     lines.extend(f"{key}: {count} proposals" for key, count in unheard.items())
     search, confirm = summary["seconds_search"], summary["seconds_confirm"]
@@ -176,7 +179,7 @@ def _first_line(failure: Mapping[str, Any]) -> str:
     text = failure["evidence"] or failure["log"] or "nothing more is known"
     line = str(text).splitlines()[0]
     # The judge's own sentences are whole; a compiler's line may be of any length.
-    return line if len(line) <= _LINE else f"{line[:_LINE]}… (show DIR --replay TRIAL)"
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
 
 
 def _candidate(given: Mapping[str, Any] | str, language: str) -> list[str]:

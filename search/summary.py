@@ -125,15 +125,17 @@ def _failures(trials: list[Trial]) -> list[dict[str, Any]]:
     """The classes of failure with how often they came and what was seen first, most frequent
     first.
     """
-    found: dict[tuple[str, str], list[Verdict]] = {}
+    found: dict[tuple[str, str], list[tuple[int, Verdict]]] = {}
     for trial in trials:
         verdict = trial.verdicts[-1][1]
         if verdict.code is not None:
-            found.setdefault((verdict.status.value, verdict.code), []).append(verdict)
-    rows = [
-        {"status": s, "code": c, "count": len(v), "evidence": v[0].evidence, "log": v[0].log}
-        for (s, c), v in found.items()
-    ]
+            place = (verdict.status.value, verdict.code)
+            found.setdefault(place, []).append((trial.number, verdict))
+    rows = []
+    for (status, code), seen in found.items():
+        number, first = seen[0]
+        row = {"status": status, "code": code, "count": len(seen), "trial": number}
+        rows.append({**row, "evidence": first.evidence, "log": first.log})
     return sorted(rows, key=lambda row: -len(found[row["status"], row["code"]]))
 
 

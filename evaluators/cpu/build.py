@@ -14,12 +14,19 @@ from kernelwright.env.compiler.runtime.call import prototype
 from kernelwright.env.compiler.runtime.toolchain import BuildError, Toolchain
 from kernelwright.env.problems.program import ProgramError, arguments, program
 from kernelwright.env.types import Candidate, Language, Problem, Status, Workload
-from kernelwright.evaluators.cpu.facts import BinaryError, BinaryFacts, facts_of, own_facts
+from kernelwright.evaluators.cpu.elf import BinaryError
+from kernelwright.evaluators.cpu.facts import BinaryFacts, facts_of, own_facts
 from kernelwright.evaluators.cpu.policy import Policy, check, numbers, reported
 from kernelwright.evaluators.cpu.text import printable
 
 # The most that a kernel's code and tables may take.
 LIBRARY_BYTES = 32 << 20
+# What the C library's `atexit` and its kind want of start files. Without it a text that calls them
+# would not be linked, and its refusal would say nothing of why.
+DSO_HANDLE = (
+    '__attribute__((__weak__, __visibility__("hidden"))) const char kw_dso_handle'
+    ' __asm__("__dso_handle") = 0;'
+)
 
 
 @dataclass
@@ -186,6 +193,7 @@ class Builder:
             [
                 "#include <stdint.h>",
                 f"{head};",
+                DSO_HANDLE,
                 f'#line 1 "{made.entry}.c"',
                 made.text,
                 '#line 1 "kw_call.c"',

@@ -1,73 +1,64 @@
 """What a built library would do to the process that loads it, read from its file: what it calls and
 needs, what runs before its kernel is called, and what it keeps.
 
-The words are those of the System V ABI (ELF, chapters 4 and 5) and of the processors' supplements.
 Nothing is loaded and nothing is executed. What the dynamic linker goes by decides (segments, the
 dynamic table, relocations); sections and the static symbol table only give sizes and names.
+Of tables that a text can make as long as it likes only as many entries are named as a sentence
+lists; the others are counted.
 """
 
 from __future__ import annotations
 
-import struct
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
-from elftools.elf.constants import P_FLAGS, SH_FLAGS
-from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.elffile import ELFFile
-from numpy.typing import NDArray
 
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.toolchain import Toolchain
+from kernelwright.evaluators.cpu.elf import (
+    LOAD,
+    RELRO,
+    STACK,
+    TLS,
+    BinaryError,
+    Library,
+    Tag,
+    check_count,
+    string_at,
+)
 
 # A translation unit that holds nothing, and that no warning is about.
 EMPTY = "typedef int kw_nothing;\n"
-_SYMBOL = np.dtype(
-    [
-        ("name", "<u4"),
-        ("info", "u1"),
-        ("other", "u1"),
-        ("section", "<u2"),
-        ("value", "<u8"),
-        ("size", "<u8"),
-    ]
-)
-_RELA = np.dtype([("place", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
-_REL = np.dtype([("place", "<u8"), ("kind", "<u4"), ("symbol", "<u4")])
+# How many of what may be counted in thousands get a name, and what stands for each of the others.
+NAMED = 8
+UNNAMED = "..."
 _ADDRESS = 8
-# The relocation that calls a resolver to learn an address, by machine.
-_IRELATIVE = {"EM_X86_64": 37, "EM_AARCH64": 1032, "EM_RISCV": 58, "EM_PPC64": 248}
 _FUNCTION, _IFUNC = 2, 10
 _UNDEFINED, _LOCAL = 0, 0
+# The most static objects that are named one by one, far above what a kernel has.
+_OBJECTS = 1 << 14
 # The global offset table of lazy binding starts with three words of the dynamic linker's.
 _GOT_WORDS = 3
-# What makes the dynamic linker load a further library.
-_NEEDS = ("DT_NEEDED", "DT_FILTER", "DT_AUXILIARY", "DT_AUDIT", "DT_DEPAUDIT")
 # What a linker exports of every library.
 _LINKERS_OWN = frozenset(("_init", "_fini", "_end", "_edata", "__bss_start"))
+# What start files call when a library is loaded or unloaded if somebody defines it: crti.o's _init
+# and crtbeginS.o's frame_dummy; crtbeginS.o's __do_global_dtors_aux.
+_FIRST_HOOKS = frozenset(("__gmon_start__", "_ITM_registerTMCloneTable"))
+_LAST_HOOKS = frozenset(("_ITM_deregisterTMCloneTable", "__cxa_finalize"))
+_HOOKS = re.compile("|".join(f"{name}\\0" for name in sorted(_FIRST_HOOKS | _LAST_HOOKS)).encode())
 # What pyelftools and NumPy stumble over where a file is not what it says.
 _STUMBLES = (
-    ELFError,
-    ConstructError,
-    struct.error,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-    OverflowError,
+    *(ELFError, ConstructError, ValueError, LookupError, TypeError, OverflowError),
+    *(AssertionError, AttributeError, MemoryError),
 )
-
-
-class BinaryError(ValueError):
-    """A file that is no library of this kind, or a damaged one."""
+# What makes the dynamic linker load a further library.
+_NEEDS = (Tag.NEEDED, Tag.FILTER, Tag.AUXILIARY, Tag.AUDIT, Tag.DEPAUDIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +70,14 @@ class BinaryFacts:
         exported: the symbols that others can find in it.
         needed: the libraries that are loaded with it.
         search_paths: where it has them looked for (RPATH, RUNPATH).
-        constructors: what runs when it is loaded, by name where there is one, else by address.
-        destructors: what runs when it is unloaded or the process ends.
+        constructors: what runs when it is loaded, by name where there is one, else by address;
+            after the first `NAMED` each is `UNNAMED`.
+        destructors: what runs when it is unloaded or the process ends; likewise.
+        hooks: what start files would call then, if the library has them, and is defined in it.
         init_bytes: the code of ``_init``, which runs before the constructors.
         fini_bytes: the code of ``_fini``, which runs after the destructors.
-        ifuncs: symbols whose address a function of the library's chooses when it is loaded.
+        ifuncs: symbols whose address a function of the library's chooses when it is loaded;
+            likewise.
         tls_bytes: thread-local memory of a thread.
         static_bytes: memory that lasts from call to call and can be written.
         objects: the named ones that lie there, with their bytes, largest first.
@@ -98,6 +92,7 @@ class BinaryFacts:
     search_paths: tuple[str, ...] = ()
     constructors: tuple[str, ...] = ()
     destructors: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
     init_bytes: int = 0
     fini_bytes: int = 0
     ifuncs: tuple[str, ...] = ()
@@ -113,22 +108,28 @@ class BinaryFacts:
 
         What is the toolchain's own is known by number, not by name: its parts are linked into
         every library, so one entry more than in an empty one is somebody else's whatever it is
-        called.
+        called. Start files that call a function if somebody defines it have code of the library's
+        run without an entry; what defines it is named as if it had one.
 
         Args:
             own: the facts of an empty library of the same toolchain and flags (`own_facts`).
         """
         objects = tuple((Counter(self.objects) - Counter(own.objects)).elements())
+        # What the empty library wants and this one does not is defined here, whatever the symbols
+        # say that only tools look at.
+        missing = set(own.undefined) - (set(self.undefined) - set(self.hooks))
         static = max(self.static_bytes - own.static_bytes, sum(size for _, size in objects))
         return replace(
             self,
             constructors=(
                 *_without(self.constructors, own.constructors),
                 *(("_init",) if self.init_bytes != own.init_bytes else ()),
+                *sorted(missing & _FIRST_HOOKS),
             ),
             destructors=(
                 *_without(self.destructors, own.destructors),
                 *(("_fini",) if self.fini_bytes != own.fini_bytes else ()),
+                *sorted(missing & _LAST_HOOKS),
             ),
             init_bytes=self.init_bytes - own.init_bytes,
             fini_bytes=self.fini_bytes - own.fini_bytes,
@@ -152,12 +153,13 @@ def facts_of(library: Path) -> BinaryFacts:
     """Read the facts of a library, those that every library of its toolchain shares included.
 
     Raises:
-        BinaryError: if the file is no 64-bit little-endian ELF library, or a damaged one.
+        BinaryError: if the file is no 64-bit little-endian ELF library, a damaged one, or has more
+            symbols, sections or static objects than any kernel.
         OSError: if it cannot be read.
     """
     content = library.read_bytes()
     try:
-        return _Library(content).facts()
+        return _Reader(content).facts()
     except BinaryError as error:
         raise BinaryError(f"{library}: expected an ELF library, found {error}") from None
     except _STUMBLES as error:
@@ -165,189 +167,113 @@ def facts_of(library: Path) -> BinaryFacts:
         raise BinaryError(f"{library}: expected an ELF library, found {found:.200}") from None
 
 
-class _Library:
+class _Reader(Library):
     """A library's tables while its facts are read."""
-
-    def __init__(self, content: bytes) -> None:
-        elf = ELFFile(BytesIO(content))
-        kind, machine = elf["e_type"], elf["e_machine"]
-        if elf.elfclass != 64 or not elf.little_endian:
-            raise BinaryError("one of another word size or byte order")
-        if kind != "ET_DYN":
-            raise BinaryError(f"a file of type {kind}")
-        if machine not in _IRELATIVE:
-            raise BinaryError(f"one for the machine {machine}")
-        self._content, self._irelative = content, _IRELATIVE[machine]
-        self._segments = list(elf.iter_segments())
-        self._sections = list(elf.iter_sections())
-        dynamic = [s for s in self._segments if isinstance(s, DynamicSegment)]
-        if len(dynamic) != 1:
-            raise BinaryError(f"{len(dynamic)} dynamic tables")
-        self._tags = list(dynamic[0].iter_tags())
-        self._value = {tag.entry.d_tag: int(tag.entry.d_val) for tag in self._tags}
-        self._relocations = self._all_relocations()
-        self._dynamic_names = self._dynamic_strings()
-        self._symbols = self._dynamic_symbols(dynamic[0].num_symbols())
-        self._static, self._static_names = self._static_symbols()
 
     def facts(self) -> BinaryFacts:
         """Everything that is asked of it."""
-        symbols = self._symbols
-        local = (symbols["info"] >> 4) == _LOCAL
+        symbols = self.symbols
+        others = (symbols["info"] >> 4) != _LOCAL
         defined = symbols["section"] != _UNDEFINED
-        undefined = [self._dynamic_name(s) for s in symbols[~defined & ~local]]
-        exported = [self._dynamic_name(s) for s in symbols[defined & ~local]]
-        stack = [s["p_flags"] for s in self._segments if s["p_type"] == "PT_GNU_STACK"]
+        undefined = self.names_of(symbols[~defined & others])
+        exported = self.names_of(symbols[defined & others])
+        stack = [s for s in self.segments if s.kind == STACK]
         static_bytes, objects = self._static_state()
+        first = (Tag.PREINIT_ARRAY, Tag.PREINIT_ARRAYSZ), (Tag.INIT_ARRAY, Tag.INIT_ARRAYSZ)
         return BinaryFacts(
             undefined=tuple(sorted(filter(None, undefined))),
             exported=tuple(sorted({name for name in exported if name} - _LINKERS_OWN)),
             needed=self._strings(_NEEDS),
-            search_paths=self._strings(("DT_RPATH", "DT_RUNPATH")),
-            constructors=(*self._called("DT_PREINIT_ARRAY"), *self._called("DT_INIT_ARRAY")),
-            destructors=self._called("DT_FINI_ARRAY"),
-            init_bytes=self._code_bytes("DT_INIT"),
-            fini_bytes=self._code_bytes("DT_FINI"),
+            search_paths=self._strings((Tag.RPATH, Tag.RUNPATH)),
+            constructors=tuple(name for tags in first for name in self._called(*tags)),
+            destructors=self._called(Tag.FINI_ARRAY, Tag.FINI_ARRAYSZ),
+            hooks=self._hooks(exported),
+            init_bytes=self._code_bytes(Tag.INIT),
+            fini_bytes=self._code_bytes(Tag.FINI),
             ifuncs=self._ifuncs(),
-            tls_bytes=sum(s["p_memsz"] for s in self._segments if s["p_type"] == "PT_TLS"),
+            tls_bytes=sum(s.memory_bytes for s in self.segments if s.kind == TLS),
             static_bytes=static_bytes,
             objects=objects,
             # Without this segment the stack is executable (glibc on x86-64).
-            executable_stack=not stack or any(flags & P_FLAGS.PF_X for flags in stack),
+            executable_stack=not stack or any(s.can_execute for s in stack),
             writable_code=tuple(
-                hex(s["p_vaddr"])
-                for s in self._segments
-                if s["p_type"] == "PT_LOAD"
-                and s["p_flags"] & P_FLAGS.PF_W
-                and s["p_flags"] & P_FLAGS.PF_X
+                hex(s.address)
+                for s in self.segments
+                if s.kind == LOAD and s.can_write and s.can_execute
             ),
             text_relocations=self._has_text_relocations(),
         )
 
-    # Tables by address
-
-    def _at(self, address: int, size: int) -> bytes:
-        """What lies in memory at an address, where it comes from the file."""
-        for segment in self._segments:
-            start = segment["p_vaddr"]
-            inside = start <= address and address + size <= start + segment["p_filesz"]
-            if segment["p_type"] == "PT_LOAD" and inside:
-                place = segment["p_offset"] + address - start
-                found = self._content[place : place + size]
-                if len(found) == size:
-                    return found
-        raise BinaryError(f"a damaged file ({size} bytes at {address:#x} are not in it)")
-
-    def _table(self, address: str, size: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """The table that two entries of the dynamic table describe."""
-        if address not in self._value:
-            return np.empty(0, dtype)
-        return np.frombuffer(self._at(self._value[address], self._value.get(size, 0)), dtype)
-
-    def _all_relocations(self) -> NDArray[Any]:
-        tables = [self._table("DT_RELA", "DT_RELASZ", _RELA)]
-        for address, size, dtype in (
-            ("DT_REL", "DT_RELSZ", _REL),
-            ("DT_JMPREL", "DT_PLTRELSZ", self._plt_dtype()),
-        ):
-            table = self._table(address, size, dtype)
-            full = np.zeros(len(table), _RELA)
-            for field in table.dtype.names or ():
-                full[field] = table[field]
-            tables.append(full)
-        self._bound = len(tables[-1])
-        return np.concatenate(tables)
-
-    def _plt_dtype(self) -> np.dtype[Any]:
-        return _REL if self._value.get("DT_PLTREL") == 17 else _RELA  # DT_REL
-
-    def _dynamic_strings(self) -> bytes:
-        size = self._value.get("DT_STRSZ", 0)
-        return self._at(self._value["DT_STRTAB"], size) if size else b""
-
-    def _dynamic_symbols(self, hashed: int) -> NDArray[Any]:
-        """The dynamic symbols: those that the hash table counts, and those that are relocated."""
-        used = int(self._relocations["symbol"].max(initial=0)) + 1
-        count = max(hashed, used)
-        if "DT_SYMTAB" not in self._value:
-            return np.empty(0, _SYMBOL)
-        return np.frombuffer(self._at(self._value["DT_SYMTAB"], count * _SYMBOL.itemsize), _SYMBOL)
-
-    def _static_symbols(self) -> tuple[NDArray[Any], bytes]:
-        """The symbols that only tools look at, with their names; none in a stripped library."""
-        for section in self._sections:
-            if section["sh_type"] == "SHT_SYMTAB":
-                names = self._sections[section["sh_link"]]
-                table = np.frombuffer(self._of_section(section), _SYMBOL)
-                return table, self._of_section(names)
-        return np.empty(0, _SYMBOL), b""
-
-    def _of_section(self, section: Any) -> bytes:
-        return self._content[section["sh_offset"] : section["sh_offset"] + section["sh_size"]]
-
     # Names
 
-    def _dynamic_name(self, symbol: Any) -> str:
-        return _string(self._dynamic_names, int(symbol["name"]))
-
-    def _strings(self, tags: Iterable[str]) -> tuple[str, ...]:
-        wanted = [t.entry for t in self._tags if t.entry.d_tag in tags]
-        return tuple(_string(self._dynamic_names, int(entry.d_val)) for entry in wanted)
+    def _strings(self, tags: Collection[int]) -> tuple[str, ...]:
+        wanted = [value for tag, value in self.tags if tag in tags]
+        return tuple(string_at(self.dynamic_names, value) for value in wanted)
 
     def _name_at(self, address: int) -> str:
         """The name of the function at an address, or the address. What is chosen by a function
         shares its address, and is the one that is called by name.
         """
-        at = self._static[self._static["value"] == address]
+        at = self.static[self.static["value"] == address]
         for kind in (_IFUNC, _FUNCTION):
-            for symbol in at[(at["info"] & 15) == kind]:
-                if name := _string(self._static_names, int(symbol["name"])):
-                    return name
+            for place in at["name"][(at["info"] & 15) == kind][:1].tolist():
+                return string_at(self.static_names, place)
         return hex(address)
 
     # What runs when it is loaded and unloaded
 
-    def _called(self, tag: str) -> tuple[str, ...]:
+    def _called(self, tag: Tag, size: Tag) -> tuple[str, ...]:
         """The functions in an array of them; what relocations put there, else what is there."""
-        slots = self._table(tag, f"{tag}SZ", np.dtype("<u8"))
-        start, names = self._value.get(tag, 0), []
-        for place, value in enumerate(slots.tolist()):
-            put = self._relocations[self._relocations["place"] == start + _ADDRESS * place]
+        slots = self.table(tag, size, np.dtype("<u8"))
+        start, names = self.value.get(tag, 0), []
+        for place, value in enumerate(slots[:NAMED].tolist()):
+            put = self.relocations[self.relocations["place"] == start + _ADDRESS * place]
             if len(put) and put[-1]["symbol"]:
-                names.append(self._dynamic_name(self._symbols[put[-1]["symbol"]]))
+                number = int(put[-1]["symbol"])
+                names += self.names_of(self.symbols[number : number + 1])
             else:
                 # The addend of a table without addends is what lies in the slot.
                 names.append(self._name_at(int(put[-1]["addend"] if len(put) else 0) or value))
-        return tuple(names)
+        return (*names, *(UNNAMED,) * (len(slots) - len(names)))
 
-    def _code_bytes(self, tag: str) -> int:
+    def _hooks(self, exported: Sequence[str]) -> tuple[str, ...]:
+        """The functions that it defines, for others or for itself, of those that start files call
+        if somebody does.
+        """
+        places = {found.start() for found in _HOOKS.finditer(self.static_names)}
+        defined = self.static[self.static["section"] != _UNDEFINED]["name"]
+        inside = np.unique(defined[np.isin(defined, sorted(places))]).tolist()
+        names = {string_at(self.static_names, place) for place in inside}
+        return tuple(sorted((names | set(exported)) & (_FIRST_HOOKS | _LAST_HOOKS)))
+
+    def _code_bytes(self, tag: Tag) -> int:
         """How much code there is from a function to the end of its section."""
-        address = self._value.get(tag, 0)
+        address = self.value.get(tag, 0)
         if not address:
             return 0
-        for section in self._sections:
-            start, size = section["sh_addr"], section["sh_size"]
-            if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR and start <= address < start + size:
-                return int(start + size - address)
-        raise BinaryError(f"a damaged file (no code at {tag}, {address:#x})")
+        for section in self.sections:
+            if section.is_code and section.address <= address < section.end:
+                return section.end - address
+        raise BinaryError(f"a damaged file (no code at {tag.name}, {address:#x})")
 
     def _ifuncs(self) -> tuple[str, ...]:
-        resolved = self._relocations[self._relocations["kind"] == self._irelative]
-        found = {self._name_at(int(each["addend"])) for each in resolved}
-        defined = self._symbols["section"] != _UNDEFINED
-        ours = self._symbols[((self._symbols["info"] & 15) == _IFUNC) & defined]
-        return tuple(sorted(found | {self._dynamic_name(symbol) for symbol in ours}))
+        resolved = self.relocations[self.relocations["kind"] == self.irelative]
+        resolvers = np.unique(resolved["addend"]).tolist()
+        found = {self._name_at(address) for address in resolvers[:NAMED]}
+        defined = self.symbols["section"] != _UNDEFINED
+        ours = self.symbols[((self.symbols["info"] & 15) == _IFUNC) & defined]
+        names = sorted(found | set(self.names_of(ours)))
+        return (*names, *(UNNAMED,) * max(0, len(resolvers) - len(names)))
 
     def _has_text_relocations(self) -> bool:
-        flags = self._value.get("DT_FLAGS", 0)
-        if "DT_TEXTREL" in self._value or flags & 4:  # DF_TEXTREL
+        flags = self.value.get(Tag.FLAGS, 0)
+        if Tag.TEXTREL in self.value or flags & 4:  # DF_TEXTREL
             return True
-        places = self._relocations["place"]
-        for segment in self._segments:
-            if segment["p_type"] == "PT_LOAD" and not segment["p_flags"] & P_FLAGS.PF_W:
-                start, end = segment["p_vaddr"], segment["p_vaddr"] + segment["p_memsz"]
-                if ((places >= start) & (places < end)).any():
-                    return True
+        places = self.relocations["place"]
+        for segment in self.segments:
+            inside = (places >= segment.address) & (places < segment.end)
+            if segment.kind == LOAD and not segment.can_write and inside.any():
+                return True
         return False
 
     # What lasts from call to call
@@ -357,36 +283,26 @@ class _Library:
 
         Thread-local memory is not among them, nor is what is read-only after relocation (RELRO).
         """
-        relro = [
-            (s["p_vaddr"], s["p_vaddr"] + s["p_memsz"])
-            for s in self._segments
-            if s["p_type"] == "PT_GNU_RELRO"
-        ]
+        relro = [(s.address, s.end) for s in self.segments if s.kind == RELRO]
         total, numbers = 0, []
-        for number, section in enumerate(self._sections):
-            flags, start, size = section["sh_flags"], section["sh_addr"], section["sh_size"]
-            writable = flags & SH_FLAGS.SHF_WRITE and flags & SH_FLAGS.SHF_ALLOC
-            sealed = any(low <= start and start + size <= high for low, high in relro)
-            if not writable or flags & SH_FLAGS.SHF_TLS or sealed:
+        for number, section in enumerate(self.sections):
+            sealed = any(low <= section.address and section.end <= high for low, high in relro)
+            if not section.is_writable or sealed:
                 continue
             numbers.append(number)
-            if section.name in (".got.plt", ".plt.got", ".got"):
+            size = section.size
+            name = string_at(self.section_names, section.name)
+            if name in (".got.plt", ".plt.got", ".got"):
                 # A word for each function that is bound, and the dynamic linker's own.
-                size = max(0, size - _ADDRESS * (_GOT_WORDS + self._bound))
+                size = max(0, size - _ADDRESS * (_GOT_WORDS + self.lazily_bound))
             total += size
-        kind = self._static["info"] & 15
-        there = np.isin(self._static["section"], numbers) & (kind != _FUNCTION)
-        named = self._static[there & (self._static["size"] > 0)]
-        objects = [(_string(self._static_names, int(s["name"])), int(s["size"])) for s in named]
-        return total, tuple(sorted(objects, key=lambda each: (-each[1], each[0])))
-
-
-def _string(table: bytes, place: int) -> str:
-    """The string at a place of a string table."""
-    end = table.find(b"\0", place)
-    if place > len(table) or end < 0:
-        raise BinaryError(f"a damaged file (no string at {place} of {len(table)})")
-    return table[place:end].decode("utf-8", "backslashreplace")
+        kind = self.static["info"] & 15
+        there = np.isin(self.static["section"], numbers) & (kind != _FUNCTION)
+        named = self.static[there & (self.static["size"] > 0)]
+        check_count(len(named), _OBJECTS, "static objects")
+        objects = zip(named["name"].tolist(), named["size"].tolist(), strict=True)
+        found = [(string_at(self.static_names, place), size) for place, size in objects]
+        return total, tuple(sorted(found, key=lambda each: (-each[1], each[0])))
 
 
 def _without(found: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:

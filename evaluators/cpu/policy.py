@@ -66,8 +66,8 @@ class Policy:
     """What is refused of a binary.
 
     Args:
-        profile: ``strict`` refuses all below; ``standard`` lets constructors, indirect functions
-            and symbols pass; ``trusted-codegen`` refuses nothing.
+        profile: ``strict`` refuses all below; ``standard`` lets symbols pass, but no code that runs
+            when a library is loaded; ``trusted-codegen`` refuses nothing.
         symbols: further symbols that may be called, as shell patterns.
         libraries: further libraries that may be loaded, as shell patterns of their names.
         static_state: whether writable static memory is allowed. No set of values is shown twice, so
@@ -141,7 +141,7 @@ def check(
 def reported(
     facts: BinaryFacts, policy: Policy, threads: int, *, openmp: bool = False
 ) -> tuple[Violation, ...]:
-    """What ``standard`` lets pass and ``strict`` would refuse; arguments as of `check`."""
+    """The symbols that ``standard`` lets pass and ``strict`` refuses; arguments as of `check`."""
     if policy.profile is not Profile.STANDARD:
         return ()
     return tuple(_symbols(facts, policy, openmp=openmp or threads > 1))
@@ -240,8 +240,10 @@ def _symbols(facts: BinaryFacts, policy: Policy, *, openmp: bool) -> Iterator[Vi
         for name in dict.fromkeys(facts.undefined)
         if not allowed(name, openmp=openmp) and not _matches(name, policy.symbols)
     ]
-    for why in dict.fromkeys(map(reason, wanted)):
-        names = [name for name in wanted if reason(name) == why]
+    grouped: dict[str, list[str]] = {}
+    for name in wanted:
+        grouped.setdefault(reason(name), []).append(name)
+    for why, names in grouped.items():
         yield Violation(
             "forbidden_symbol",
             f"it uses {_listed(names)}: {why}{_key('symbols', names)}",
@@ -252,8 +254,8 @@ def _symbols(facts: BinaryFacts, policy: Policy, *, openmp: bool) -> Iterator[Vi
     if shadowed:
         yield Violation(
             "forbidden_symbol",
-            f"it exports {_listed(shadowed)}, a name that the C library and the worker use: "
-            f"expected another name, or static{_key('symbols', shadowed)}",
+            f"it exports {_listed(shadowed)}, a name that the C library, OpenMP or the "
+            f"worker use: expected another name, or static{_key('symbols', shadowed)}",
         )
 
 

@@ -150,9 +150,12 @@ abort aligned_alloc calloc clock_gettime clone dl_iterate_phdr dlclose dlopen dl
 _Exit fork free futex longjmp main malloc memcmp memcpy memmove memset mmap mprotect munmap
 posix_memalign prctl pthread_\\w+ realloc seccomp sigaction sigaltstack syscall _start
 __(errno_location|libc_start_main|memcpy_chk|stack_chk_fail|tls_get_addr)
+GOMP_\\w+ omp_\\w+ kmp_\\w+ __kmpc?_\\w+
 """)
 
 
 def shadows(name: str) -> bool:
-    """Whether an export of this name would stand for what the C library and the worker use."""
+    """Whether an export of this name would stand for one of the C library's, OpenMP's or the
+    worker's.
+    """
     return _SHADOWED.fullmatch(name) is not None

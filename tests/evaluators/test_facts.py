@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import random
 import shutil
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -14,7 +17,14 @@ from kernelwright.env.compiler.runtime.toolchain import (
     BuildError,
     find_toolchain,
 )
-from kernelwright.evaluators.cpu.facts import BinaryError, BinaryFacts, facts_of, own_facts
+from kernelwright.evaluators.cpu.elf import BinaryError
+from kernelwright.evaluators.cpu.facts import (
+    NAMED,
+    UNNAMED,
+    BinaryFacts,
+    facts_of,
+    own_facts,
+)
 
 pytestmark = pytest.mark.cc
 KERNEL = (
@@ -44,7 +54,6 @@ CONSTRUCTORS = {
         '__asm__(".section .init_array,\\"aw\\"\\n.quad early\\n.text");',
         "early",
     ),
-    "init": ('__asm__(".section .init,\\"ax\\"\\nnop\\n.text");', "_init"),
 }
 DESTRUCTORS = {
     "plain": ("__attribute__((destructor)) static void late(void) { n = 1; }", "late"),
@@ -52,7 +61,18 @@ DESTRUCTORS = {
         "__attribute__((destructor)) static void __do_global_dtors_aux(void) { n = 1; }",
         None,
     ),
-    "fini": ('__asm__(".section .fini,\\"ax\\"\\nnop\\n.text");', "_fini"),
+}
+# Functions whose addresses the linker puts into DT_INIT and DT_FINI by their names.
+LINKED = {
+    "exported": "void {}(void) {{ n = 1; }}",
+    "hidden": '__attribute__((visibility("hidden"))) void {}(void) {{ n = 1; }}',
+    "weak": "__attribute__((weak)) void {}(void) {{ n = 1; }}",
+    "assembler": '__asm__(".globl {0}\\n{0}: ret");',
+}
+# What start files call if somebody defines it: the function and its arguments.
+HOOKS = {
+    "__gmon_start__": "void",
+    "_ITM_registerTMCloneTable": "void *table, unsigned long size",
 }
 
 
@@ -103,12 +123,20 @@ def test_a_plain_kernel_adds_nothing_to_what_the_toolchain_has(each, flags):
 
 def test_the_toolchain_s_own_is_there_without_it(each):
     own = own_facts(each.cache, each.toolchain, ("-O2",))
-    assert own.beyond(own).constructors == ()
+    assert own.beyond(own).constructors == own.beyond(own).destructors == ()
     facts = each.all_of(KERNEL)
-    assert facts.constructors == own.constructors != ()
-    assert facts.destructors == own.destructors != ()
-    assert facts.init_bytes == own.init_bytes > 0
-    assert "__cxa_finalize" in facts.undefined
+    assert facts.constructors == own.constructors
+    assert facts.destructors == own.destructors
+    assert (facts.init_bytes, facts.fini_bytes) == (own.init_bytes, own.fini_bytes)
+
+
+def test_gcc_and_clang_have_nothing_of_their_own_run(each):
+    if each.toolchain.name == "zig":
+        pytest.skip("zig links its start files whatever it is told")
+    for flags in (("-O2",), ("-Ofast",), ("-O3", "-ffast-math", "-flto"), ("-O0", "-g", "-s")):
+        own = own_facts(each.cache, each.toolchain, flags)
+        assert (own.constructors, own.destructors, own.undefined) == ((), (), ())
+        assert (own.init_bytes, own.fini_bytes, own.static_bytes) == (0, 0, 0)
 
 
 def test_what_is_called_and_what_is_needed(each):
@@ -137,7 +165,7 @@ def test_what_runs_at_loading_is_found(each, how, flags):
     found = each.beyond(f"volatile int n;\n{text}\n{KERNEL}", flags)
     assert len(found.constructors) == 1
     assert found.destructors == ()
-    if name == "_init" or (name and "-s" not in flags) or how == "exported":
+    if (name and "-s" not in flags) or how == "exported":
         assert found.constructors == (name,)
 
 
@@ -150,6 +178,97 @@ def test_what_runs_at_unloading_is_found(each, how):
     assert name is None or found.destructors == (name,)
 
 
+@pytest.mark.parametrize("how", LINKED)
+@pytest.mark.parametrize("flags", [("-O2",), ("-O3", "-s")], ids=" ".join)
+@pytest.mark.parametrize("name", ["_init", "_fini"])
+def test_functions_that_the_linker_has_run_are_found(each, how, flags, name):
+    text = f"volatile int n;\n{LINKED[how].format(name)}\n{KERNEL}"
+    if each.toolchain.name == "zig" and how != "weak":
+        with pytest.raises(BuildError, match="refused the code") as caught:
+            each.beyond(text, flags)
+        assert f"duplicate symbol: {name}" in caught.value.log
+        return
+    found = each.beyond(text, flags)
+    if each.toolchain.name == "zig":
+        # Its start files have functions of these names, before which weak ones give way.
+        assert (found.constructors, found.destructors) == ((), ())
+        return
+    wanted = ((name,), ()) if name == "_init" else ((), (name,))
+    assert (found.constructors, found.destructors) == wanted
+    assert (found.init_bytes > 0, found.fini_bytes > 0) == (name == "_init", name == "_fini")
+
+
+# Whether it is so in a process of its own: what runs when a library is loaded runs there.
+LOADS = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).ran())"
+RAN = "static volatile int n; int ran(void) { return n; }\n"
+
+
+def runs_at_loading(library):
+    status = subprocess.run([sys.executable, "-c", LOADS, library], check=False).returncode
+    assert status in (0, 1)
+    return bool(status)
+
+
+def test_what_would_be_seen_to_run(each):
+    text = RAN + "__attribute__((constructor)) static void early(void) { n = 1; }\n"
+    assert runs_at_loading(each.library(text))
+    assert not runs_at_loading(each.library(RAN))
+
+
+@pytest.mark.parametrize("section", [".init", ".fini"])
+def test_code_in_the_section_of_init_runs_only_where_there_are_start_files(each, section):
+    text = RAN + f'__asm__(".section {section},\\"ax\\"\\nmovl $1, n(%rip)\\n.text");\n'
+    if platform.machine() != "x86_64":
+        pytest.skip("the text is x86-64's")
+    facts = each.beyond(text)
+    found = (*facts.constructors, *facts.destructors)
+    if each.toolchain.name == "zig":
+        assert found == ({".init": "_init", ".fini": "_fini"}[section],)
+    else:
+        assert found == ()
+        assert not runs_at_loading(each.library(text))
+
+
+@pytest.mark.parametrize("name", HOOKS)
+@pytest.mark.parametrize("kind", ["hidden", "exported"])
+@pytest.mark.parametrize("flags", [("-O2",), ("-O2", "-s")], ids=" ".join)
+def test_functions_that_start_files_call_do_not_run_or_are_found(each, name, kind, flags):
+    hidden = '__attribute__((visibility("hidden"))) ' if kind == "hidden" else ""
+    text = (
+        f"{RAN}{hidden}void {name}({HOOKS[name]}) {{ n = 1; }}\n"
+        "static void *const entry[2]\n"
+        '__attribute__((section(".tm_clone_table"), used)) = {0, 0};\n'
+    )
+    found = each.beyond(text, flags).constructors
+    if each.toolchain.name == "zig":
+        assert found == (name,)
+    else:
+        assert found == ()
+        assert not runs_at_loading(each.library(text, flags))
+
+
+def test_a_function_that_start_files_call_is_found_beside_one_that_is_wanted():
+    """Two of one name, the wanted one with a version, so that the library still wants it."""
+    own = BinaryFacts(undefined=("__gmon_start__",))
+    assert BinaryFacts(undefined=("__gmon_start__",)).beyond(own).constructors == ()
+    both = BinaryFacts(undefined=("__gmon_start__",), hooks=("__gmon_start__",))
+    assert both.beyond(own).constructors == ("__gmon_start__",)
+    assert both.beyond(BinaryFacts()).constructors == ()
+
+
+def test_what_start_files_would_call_is_read_of_a_library(gcc):
+    text = '__attribute__((visibility("hidden"))) void __gmon_start__(void) {}\n' + KERNEL
+    assert gcc.all_of(text).hooks == ("__gmon_start__",)
+    assert gcc.all_of(text.replace("__gmon", "x__gmon")).hooks == ()
+    assert gcc.all_of("void __cxa_finalize(void *h) {}\n", ("-O2", "-s")).hooks != ()
+
+
+def test_what_start_files_call_at_the_end_is_found(each):
+    text = KERNEL + '__attribute__((visibility("hidden"))) void __cxa_finalize(void *h) {}\n'
+    found = each.beyond(text).destructors
+    assert found == (("__cxa_finalize",) if each.toolchain.name == "zig" else ())
+
+
 def test_every_one_of_many_is_counted(each):
     text = "volatile int n;\n" + "\n".join(
         f"__attribute__((constructor({500 - k}))) static void early{k}(void) {{ n += {k}; }}"
@@ -157,6 +276,70 @@ def test_every_one_of_many_is_counted(each):
     )
     assert set(each.beyond(text).constructors) == {f"early{k}" for k in range(1, 6)}
     assert len(each.beyond(text, ("-O2", "-s")).constructors) == 5
+
+
+# Texts that make a table as long as they like, and what comes of them.
+FLOODS = {
+    "constructors": ('.section .init_array,"aw"; .rept 400000; .quad f; .endr; .text', None),
+    "empty_constructors": ('.section .init_array,"aw"; .fill 3000000, 8, 0; .text', None),
+    "ifuncs": (
+        ".altmacro; .macro one n; .type g\\\\n, @gnu_indirect_function; .set g\\\\n, f + \\\\n; "
+        ".quad g\\\\n; .endm; .data; .set i, 0; .rept 20000; one %i; .set i, i + 1; .endr; .text",
+        None,
+    ),
+    "exports": (
+        ".altmacro; .macro one n; .globl a\\\\n; a\\\\n:; .endm; .text; .set i, 0; "
+        ".rept 50000; one %i; .set i, i + 1; .endr",
+        r"dynamic symbols, more than 16384",
+    ),
+    "objects": (
+        ".altmacro; .macro one n; a\\\\n: .byte 1; .size a\\\\n, 1; .type a\\\\n, @object; .endm; "
+        ".data; .set i, 0; .rept 50000; one %i; .set i, i + 1; .endr; .text",
+        r"50000 static objects, more than 16384",
+    ),
+    "sections": (
+        '.altmacro; .macro one n; .section .s\\\\n, "a"; .quad \\\\n; .endm; .set i, 0; '
+        ".rept 2000; one %i; .set i, i + 1; .endr; .text",
+        r"sections, more than 1024",
+    ),
+    "relocations": (".data; .rept 1000000; .quad f; .endr; .text", None),
+}
+
+
+@pytest.mark.parametrize("how", FLOODS)
+def test_no_text_makes_its_library_long_to_read(gcc, how):
+    text, refusal = FLOODS[how]
+    if platform.machine() != "x86_64":
+        pytest.skip("the texts are x86-64's")
+    quoted = text.replace('"', '\\"')
+    library = gcc.library(f'{KERNEL}__asm__("{quoted}");\n')
+    began = time.process_time()
+    if refusal is None:
+        facts = facts_of(library).beyond(BinaryFacts())
+        if how == "constructors":
+            assert facts.constructors == (*("f",) * NAMED, *(UNNAMED,) * (400_000 - NAMED))
+        if how == "empty_constructors":
+            assert len(facts.constructors) == 3_000_000
+        if how == "ifuncs":
+            assert len(facts.ifuncs) == 20_000
+            assert facts.ifuncs.count(UNNAMED) == 20_000 - NAMED
+    else:
+        with pytest.raises(BinaryError, match=refusal):
+            facts_of(library)
+    assert time.process_time() - began < 1.0
+
+
+def test_a_name_longer_than_any_kernel_s_is_refused(gcc):
+    with pytest.raises(BinaryError, match="a name of more than 1024 bytes"):
+        gcc.all_of(f"int {'a' * 2000};\n")
+    assert gcc.all_of(f"int {'a' * 1000};\n").exported == ("a" * 1000,)
+
+
+def test_a_dynamic_symbol_is_counted_by_either_hash_table(gcc):
+    text = "\n".join(f"int g{k}(void) {{ return {k}; }}" for k in range(20))
+    for style in ("gnu", "sysv", "both"):
+        facts = gcc.all_of(text, ("-O1", f"-Wl,--hash-style={style}"))
+        assert len(facts.exported) == 20
 
 
 def test_packed_relocations_hide_no_constructor(gcc):

@@ -13,6 +13,7 @@ from kernelwright.env.compiler.runtime.toolchain import TOOLCHAINS, BuildError, 
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.problems.program import program
 from kernelwright.env.types import Candidate, Language, Status, Verdict
+from kernelwright.evaluators.cpu.build import DSO_HANDLE
 from kernelwright.evaluators.cpu.facts import BinaryFacts, facts_of, own_facts
 from kernelwright.evaluators.cpu.policy import (
     Policy,
@@ -27,7 +28,8 @@ from kernelwright.evaluators.cpu.symbols import allowed, reason
 STRICT = Policy()
 HONEST = sorted((Path(__file__).parent / "honest").glob("*.c"))
 OPENMP = sorted((Path(__file__).parent / "honest" / "openmp").glob("*.c"))
-HEAD = "#include <stdint.h>\n"
+# What the judge puts before every text.
+HEAD = f"#include <stdint.h>\n{DSO_HANDLE}\n"
 # One after the other, so that every level meets every toolchain.
 FLAGS = [
     ("-O3", "-march=native"),
@@ -254,6 +256,51 @@ def test_exports_that_stand_for_the_system_s_are_refused(gcc, name):
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize(
+    "name", ["GOMP_parallel", "omp_get_thread_num", "kmp_malloc", "__kmpc_fork_call", "__kmp_x"]
+)
+def test_exports_that_stand_for_openmp_s_are_refused(gcc, name):
+    text = f"int {name}(void) {{ return 1; }}\n{KERNEL}"
+    facts = gcc.facts(text, ("-O2",))
+    for threads, openmp in ((1, False), (1, True), (4, False)):
+        (violation,) = check(facts, STRICT, threads, openmp=openmp)
+        assert violation.code == "forbidden_symbol"
+        assert f"it exports {name}, a name that the C library, OpenMP or the" in violation.evidence
+    assert gcc.refused(text, policy=Policy(symbols=(name,))) == ()
+    assert gcc.refused(text.replace("int", "static int")) == ()
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["atexit", "at_quick_exit"])
+def test_a_text_that_wants_start_files_is_refused_by_the_policy_and_not_by_the_linker(each, name):
+    text = (
+        f"#include <stdlib.h>\nint n; static void g(void) {{ n++; }} void f(void) {{ {name}(g); }}"
+    )
+    (violation,) = each.refused(text)
+    assert f"it uses __cxa_{name}: it has code called after the kernel" in violation.evidence
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-flto"), ("-O2", "-fdata-sections")])
+def test_the_judge_s_own_words_add_nothing_to_a_library(gcc, flags):
+    facts = gcc.facts(KERNEL, flags)
+    assert (facts.exported, facts.undefined, facts.static_bytes) == (("f",), (), 0)
+
+
+@pytest.mark.cc
+def test_functions_that_start_files_call_are_refused_where_there_are_some(each):
+    text = f'__attribute__((visibility("hidden"))) void __gmon_start__(void) {{}}\n{KERNEL}'
+    for profile in (Profile.STRICT, Profile.STANDARD):
+        found = each.refused(text, policy=Policy(profile))
+        if each.toolchain.name == "zig":
+            (violation,) = found
+            assert violation.code == "constructor"
+            assert violation.evidence.startswith("__gmon_start__ runs when the library is loaded")
+        else:
+            assert found == ()
+
+
+@pytest.mark.cc
 def test_static_memory_is_refused_where_it_is_asked_for(each):
     policy = Policy(static_state=StaticState.REFUSE)
     text = "static volatile int calls; int f(void) { return calls++; }"
@@ -271,24 +318,26 @@ def test_static_memory_is_refused_where_it_is_asked_for(each):
 
 @pytest.mark.cc
 @pytest.mark.parametrize("code", NEVER)
-def test_the_profiles_differ_in_what_they_refuse(gcc, code):
+def test_only_the_profile_for_generated_code_lets_pass_what_a_library_must_not_be(gcc, code):
     facts = gcc.facts(NEVER[code] + "\n" + KERNEL)
     standard = Policy(Profile.STANDARD)
-    passes = code in ("constructor", "ifunc")
-    refused = {violation.code for violation in check(facts, standard, 1)}
-    told = {violation.code for violation in reported(facts, standard, 1)}
-    assert (code in refused, code in told) == (not passes, passes)
+    assert code in {violation.code for violation in check(facts, standard, 1)}
+    assert reported(facts, standard, 1) == ()
     trusted = Policy(Profile.TRUSTED_CODEGEN)
     assert check(facts, trusted, 1) == reported(facts, trusted, 1) == ()
     assert reported(facts, STRICT, 1) == ()
 
 
-def test_standard_reports_what_strict_refuses():
-    facts = BinaryFacts(undefined=("printf",), constructors=("early",), executable_stack=True)
+def test_standard_reports_the_symbols_that_strict_refuses():
+    facts = BinaryFacts(
+        undefined=("printf",), exported=("malloc",), constructors=("early",), executable_stack=True
+    )
     refused = check(facts, STRICT, 1)
     standard = Policy(Profile.STANDARD)
     assert set(refused) == {*check(facts, standard, 1), *reported(facts, standard, 1)}
-    assert [violation.code for violation in check(facts, standard, 1)] == ["executable_stack"]
+    codes = [violation.code for violation in check(facts, standard, 1)]
+    assert codes == ["constructor", "executable_stack"]
+    assert [v.code for v in reported(facts, standard, 1)] == ["forbidden_symbol"] * 2
 
 
 def test_numbers_are_facts_of_a_verdict():

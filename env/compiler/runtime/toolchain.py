@@ -4,9 +4,10 @@ Flags are written in gcc's words. Every toolchain gets them translated; what it 
 refuses, so that no flag is dropped in silence. Graphite's flags are refused everywhere: gcc 12
 compiles correct loop nests to wrong code with them.
 
-The drivers of gcc and clang link a constructor into what is linked with fast mathematics, which
-makes the whole process that loads it flush denormal numbers to zero. So such flags are for the
-compiler alone, and linking is a step of its own.
+gcc and clang link libraries without start files, so that nothing runs when one is loaded but what
+its text asks for: neither the functions that such files call if somebody defines them, nor the
+constructor that comes with fast mathematics and has the whole process flush denormal numbers to
+zero. zig links its start files whatever it is told, though not that constructor.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -33,9 +33,7 @@ ZIG_SCRATCH = "kernelwright-zig-"
 # Whole numbers wrap as NumPy's do; nothing else of C's meaning is changed.
 ALWAYS = ("-std=gnu11", "-fwrapv")
 SHARED = ("-shared", "-fPIC", "-fno-semantic-interposition")
-# Without start files nothing runs when a library is loaded but what its text asks for; zig has none
-# that would.
-_LINKED = ("-shared", "-nostartfiles")
+# No start files; zig would only warn that it ignores this.
 _BARE = {"gcc": ("-nostartfiles",), "clang": ("-nostartfiles",)}
 # Flags that are refused, by how they begin, and why.
 _REFUSED = {
@@ -48,17 +46,6 @@ _REFUSED = {
         "no flag that sets the floating-point mode of the whole process",
     ),
 }
-# What makes a driver link the constructor of fast mathematics, and what the linker gets instead.
-# gcc takes long spellings too.
-_FAST_MATH = {
-    "-Ofast": "-O3",
-    "--optimize=fast": "-O3",
-    **dict.fromkeys(("-ffast-math", "--fast-math")),
-    **dict.fromkeys(("-funsafe-math-optimizations", "--unsafe-math-optimizations")),
-}
-# How flags begin that only a linker reads; of the second kind each has a word after it.
-_LINKING = ("-l", "-L", "-Wl,", "-fuse-ld", "-static", "-shared", "-nostdlib", "-nodef", "-nostart")
-_LINKING_PAIRS = ("-Xlinker", "-z", "-u", "-T")
 # gcc's words that clang spells otherwise.
 _CLANG = {"-fno-tree-vectorize": "-fno-vectorize", "-ftree-vectorize": "-fvectorize"}
 # clang only warns of what it ignores.
@@ -121,28 +108,8 @@ class Toolchain:
         Raises:
             BuildError: for a flag that `translate` refuses.
         """
-        return tuple(word for step in self._steps(flags, executable=executable) for word in step)
-
-    def _steps(self, flags: Sequence[str], *, executable: bool) -> list[tuple[str, ...]]:
-        """The words of each run of this compiler: one, or compiling and linking by themselves.
-
-        Raises:
-            BuildError: for a flag that `translate` refuses.
-        """
-        own = _OWN.get(self.name, ())
         kind = () if executable else (*SHARED, *_BARE.get(self.name, ()))
-        given = self.translate(flags)
-        if self.name == "zig" or not any(flag in _FAST_MATH for flag in given):
-            return [(*ALWAYS, *own, *kind, *given)]
-        linking = set(_linking(given))
-        compiled = [flag for place, flag in enumerate(given) if place not in linking]
-        linked = [_FAST_MATH.get(flag, flag) for flag in given]
-        # clang would warn of what has been used by then.
-        quiet = ("-Wno-unused-command-line-argument",) if self.name == "clang" else ()
-        return [
-            (*ALWAYS, *own, *(word for word in kind if word not in _LINKED), *compiled, "-c"),
-            (*kind, *filter(None, linked), *quiet),
-        ]
+        return (*ALWAYS, *_OWN.get(self.name, ()), *kind, *self.translate(flags))
 
     def compile(
         self,
@@ -166,32 +133,19 @@ class Toolchain:
             BuildError: with the log, if the compiler refuses or takes longer than ``limit_s``.
         """
         path = Path(target).absolute()
-        first, *then = self._steps(flags, executable=executable)
-        between = path.with_name(f"{path.name}.o")
-        last = ("-o", str(path), "-lm")
         read = () if rule is None else ("-MD", "-MF", str(Path(rule).absolute()))
-        into = ("-o", str(between)) if then else last
-        commands = [[*self.command, *first, "-x", "c", "-", *read, *into]]
-        commands += [[*self.command, *words, str(between), *last] for words in then]
-        deadline, logs = time.monotonic() + limit_s, list[str]()
+        words = self.words(flags, executable=executable)
+        command = [*self.command, *words, "-x", "c", "-", *read, "-o", str(path), "-lm"]
         given = [*_named(flags), path.parent if rule is None else Path(rule).absolute().parent]
-        run = partial(self._run, source=source, folder=path.parent, given=given, confined=confined)
         try:
-            for command in commands:
-                left_s = max(0.0, deadline - time.monotonic())
-                status, log = run(command, limit_s=left_s)
-                logs += [log] if log else []
-                if status:
-                    said = "\n".join(logs)
-                    raise BuildError(f"{self.name} {_refusal(status, flags, log)}", said)
+            status, log = self._run(command, source, path.parent, limit_s, given, confined)
         except TimeLimitError:
             raise BuildError(f"{self.name} took longer than {limit_s:g} s") from None
         except OSError as error:
             raise BuildError(f"{self.name} cannot be run: {error}") from None
-        finally:
-            if then:
-                between.unlink(missing_ok=True)
-        return "\n".join(logs)
+        if status:
+            raise BuildError(f"{self.name} {_refusal(status, flags, log)}", log)
+        return log
 
     def _run(
         self,
@@ -270,21 +224,6 @@ def _zig_words(flags: Sequence[str]) -> tuple[str, ...]:
         else:
             out += _ZIG_LEVELS.get(flag, (flag,))
     return (f"-mcpu={machine}", *out)
-
-
-def _linking(flags: Sequence[str]) -> Iterator[int]:
-    """The places of the flags that only a linker reads; files are its too."""
-    places = iter(enumerate(flags))
-    for place, flag in places:
-        if flag in _LINKING_PAIRS:
-            yield place
-            yield next(places, (place, ""))[0]
-        elif flag == "-s" or flag.startswith(_LINKING) or _is_file(flag):
-            yield place
-
-
-def _is_file(flag: str) -> bool:
-    return not flag.startswith("-") and flag.endswith((".a", ".o", ".so"))
 
 
 def _refusal(status: int, flags: Sequence[str], log: str) -> str:
