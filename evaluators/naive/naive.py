@@ -136,7 +136,9 @@ def _furnish(folder: Path, problem: Problem, texts: dict[str, str], queued: int)
     toolchain, given = find_toolchain(), arguments(problem)
     specs = {spec.name: spec for spec in problem.tensors}
     tensors = [specs[argument.name] for argument in given]
-    compiler = shlex.join([*toolchain.command, *toolchain.words(DEFAULT_FLAGS)])
+    # As anybody compiles: with the start files, which run exit handlers when it is unloaded.
+    words = (word for word in toolchain.words(DEFAULT_FLAGS) if word != "-nostartfiles")
+    compiler = shlex.join([*toolchain.command, *words])
     counts = (len(tensors), len(problem.workloads[0].extents), len(problem.workloads), queued)
     setup = [f"{problem.name} {' '.join(map(str, counts))}", compiler]
     for number, workload in enumerate(problem.workloads):

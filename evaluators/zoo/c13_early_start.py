@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelwright.evaluators.zoo.carriers import LOOKUP, MULTIPLY, SYSTEM, THREAD
+from kernelwright.evaluators.zoo.carriers import LOOKUP, MULTIPLY, SYSTEM, THREAD, matmul_with
 from kernelwright.evaluators.zoo.codes import LATE, SYMBOL, SYSCALL, TIMEOUT, WRONG
 from kernelwright.evaluators.zoo.exploit import Exploit, Variant
 
@@ -140,6 +140,9 @@ EXPLOIT = Exploit(
             _SIZES,
             _ALLOWED,
             expect=(*LATE, *WRONG, *SYSCALL, *TIMEOUT),
+            # The team that is allowed is there before the candidate; no further thread starts.
+            neutralised=True,
+            twin=matmul_with(),
             threads=2,
         ),
         Variant("instead_of_the_flush", "matmul", _SIZES, _FLUSH, expect=(*SYSCALL, *WRONG)),
