@@ -42,6 +42,11 @@ STACK, RELRO = "PT_GNU_STACK", "PT_GNU_RELRO"
 _SYMTAB = "SHT_SYMTAB"
 
 
+# The fields of `Segment` and `Section` in the ABI's words.
+_SEGMENT = ("p_type", "p_flags", "p_offset", "p_vaddr", "p_filesz", "p_memsz")
+_SECTION = ("sh_name", "sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
+
+
 class BinaryError(ValueError):
     """A file that is no library of this kind, or a damaged one."""
 
@@ -169,14 +174,12 @@ class Library:
         self._elf, names = elf, elf["e_shstrndx"]
         found = _read(elf.num_segments(), elf.get_segment, _SEGMENTS, "segments")
         self._dynamic = [segment for segment in found if isinstance(segment, DynamicSegment)]
-        fields = ("p_type", "p_flags", "p_offset", "p_vaddr", "p_filesz", "p_memsz")
-        self.segments = [Segment(*(segment[field] for field in fields)) for segment in found]
+        self.segments = [Segment(*(each[field] for field in _SEGMENT)) for each in found]
         if elf["e_shoff"] and not elf["e_shnum"]:
             # They are counted elsewhere where there are too many for this field.
             raise BinaryError(f"more than {_SECTIONS} sections")
         found = _read(elf["e_shnum"], elf.get_section, _SECTIONS, "sections")
-        fields = ("sh_name", "sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
-        self.sections = [Section(*(section[field] for field in fields)) for section in found]
+        self.sections = [Section(*(each[field] for field in _SECTION)) for each in found]
         self.section_names = self._of_section(self.sections[names]) if names else b""
         self.tags = self._dynamic_table()
         self.value = dict(self.tags)
