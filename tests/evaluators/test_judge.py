@@ -406,8 +406,10 @@ def test_with_one_core_the_judge_sleeps(monkeypatch):
 
 def test_where_the_judge_sleeps_a_short_kernel_gets_no_claim(monkeypatch):
     cores = sorted(os.sched_getaffinity(0))[:1]
-    monkeypatch.setattr(placement_module.os, "sched_getaffinity", lambda _: set(cores))
-    judge = Cpu(ROWS)
+    with monkeypatch.context() as patch:
+        # Only while it is made: what is there to be given back afterwards is asked for later.
+        patch.setattr(placement_module.os, "sched_getaffinity", lambda _: set(cores))
+        judge = Cpu(ROWS)
     assert judge._where.blocking
     assert ask(judge, PLAIN, pairs=2).status is Status.OK
     verdict = ask(judge, PLAIN, stage=Stage.CONFIRM, process_pairs=2, pairs=2)
