@@ -196,7 +196,7 @@ class Slow(Random):
     """Random search that thinks."""
 
     def ask(self, n):
-        time.sleep(0.2)
+        time.sleep(0.4)
         return super().ask(n)
 '''
 

@@ -50,6 +50,8 @@ CANARIES = 48
 # how many standard errors.
 DEAD_NS, OUTSIDE_MARGIN_NS = 2_000.0, 20_000.0
 SECOND_LOOK, LOOKS, DEVIATIONS = 12, 3, 5.0
+# The share of a call's time that must lie outside of it to be refused; what is less is charged.
+MOVED = 0.25
 # How many stressed calls a process gets beside those that its stage asks for.
 _EXTRA = 2
 
@@ -405,7 +407,10 @@ class Pair:
         if min(calm) < SECOND_LOOK:
             return
         found, usual, spread = self._compared(undisturbed=True)
-        if found <= usual + max(margin, DEVIATIONS * spread):
+        # Whoever moves work out of its calls moves a good part of it.
+        calls = self._outside[Arm.CANDIDATE]
+        part = MOVED * statistics.median(c.time_ns for c in calls) * self._shape.batch
+        if found <= usual + max(margin, part, DEVIATIONS * spread):
             return
         what = (
             f"{found / 1e3:.0f} us of CPU time a call outside the call itself, before the bell or "
