@@ -71,6 +71,12 @@ class Shape:
     batch: int = 1
     groups: int = 1
 
+    def is_safer_than(self, other: Shape) -> bool:
+        """Whether calls in the other one had no decoys, or less than half of the batch, that these
+        have; less is no reason to repeat them.
+        """
+        return (other.groups == 1 < self.groups) or 2 * other.batch < self.batch
+
 
 def shape_for(least_ns: float, floor: Floor, slot_bytes: int) -> Shape:
     """The slots for kernels that may take as little as ``least_ns``."""
@@ -144,7 +150,7 @@ class Pair:
     """
 
     def __init__(self, sitting: Sitting, draws: Draws, shape: Shape, start: Start) -> None:
-        self._sitting, self._draws, self._shape, self._start = sitting, draws, shape, start
+        self._sitting, self._draws, self.shape, self._start = sitting, draws, shape, start
         self._number = sitting.next_pair()
         self._rng = sitting.secret.stream("order", self._number)
         self._calls = 0
@@ -230,7 +236,7 @@ class Pair:
         beyond what is usual: so there is nothing to gain by doing it there, in whichever calls.
         """
         excess = called.outside_ns - usual_ns - DEAD_NS
-        return called.time_ns + max(0.0, excess) / self._shape.batch
+        return called.time_ns + max(0.0, excess) / self.shape.batch
 
     def check(self, asked: Asked) -> None:
         """Calls of the candidate alone, none of them timed.
@@ -269,8 +275,8 @@ class Pair:
         """What the verdict says of how it was reached."""
         self.facts = {
             "judge.floor_ns": self._sitting.floor.call_ns,
-            "judge.batch": float(self._shape.batch),
-            "judge.decoys": float(self._shape.groups - 1),
+            "judge.batch": float(self.shape.batch),
+            "judge.decoys": float(self.shape.groups - 1),
             "judge.outside_ns": statistics.median(
                 called.outside_ns for called in self._outside[Arm.CANDIDATE]
             ),
@@ -306,7 +312,7 @@ class Pair:
         """Fill the slots for a call, while every worker rests."""
         self._calls += 1
         rng = self._sitting.secret.stream("values", self._number, self._calls)
-        batch, groups = self._shape.batch, self._shape.groups
+        batch, groups = self.shape.batch, self.shape.groups
         live = int(rng.integers(groups))
         drawn: list[Drawn] = []
         try:
@@ -326,7 +332,7 @@ class Pair:
         self, load: Load, worker: Worker, arm: Arm, state: CacheState, limit_s: float
     ) -> Called:
         """One call on poisoned outputs in a declared cache state."""
-        arena, batch = self._arena, self._shape.batch
+        arena, batch = self._arena, self.shape.batch
         arena.poison(int(self._rng.integers(1, 1 << 16)))
         live = range(load.slot, load.slot + batch)
         # In any order: what was touched last would be the nearest.
@@ -359,7 +365,7 @@ class Pair:
         """A call whose every output is compared while nothing runs."""
         called = self._run(load, worker, arm, state, limit_s)
         arena = self._arena
-        live = range(load.slot, load.slot + self._shape.batch)
+        live = range(load.slot, load.slot + self.shape.batch)
         if called.late_elements:
             what = f"{called.late_elements} of {CANARIES} elements changed after the call was over"
             raise ArmFailedError(arm, Verdict(Status.REJECTED, "late_work", evidence=what))
@@ -409,7 +415,7 @@ class Pair:
         found, usual, spread = self._compared(undisturbed=True)
         # Whoever moves work out of its calls moves a good part of it.
         calls = self._outside[Arm.CANDIDATE]
-        part = MOVED * statistics.median(c.time_ns for c in calls) * self._shape.batch
+        part = MOVED * statistics.median(c.time_ns for c in calls) * self.shape.batch
         if found <= usual + max(margin, part, DEVIATIONS * spread):
             return
         what = (

@@ -46,6 +46,7 @@ from kernelwright.evaluators.cpu.pair import (
     MOST_SLOTS,
     ROOM_BYTES,
     Pair,
+    Shape,
     shape_for,
 )
 from kernelwright.evaluators.cpu.placement import at_work, placement
@@ -391,6 +392,34 @@ def test_short_kernels_have_decoys_and_the_shortest_are_batched():
             assert 1 <= shape.batch * shape.groups <= MOST_SLOTS
             assert shape.batch * shape.groups * slot_bytes <= max(ROOM_BYTES, slot_bytes)
     assert shape_for(1000, floor, 64).groups * 10 * 1000 >= DECOYED_NS
+
+
+def test_a_kernel_that_is_shorter_than_any_before_is_measured_among_decoys(monkeypatch):
+    shapes, measure = [], Pair.measure
+
+    def watched(self, asked, order):
+        shapes.append(self.shape)
+        return measure(self, asked, order)
+
+    monkeypatch.setattr(Pair, "measure", watched)
+    judge = Cpu(ROWS)
+    # As if nothing faster than 5 ms were known of it.
+    monkeypatch.setattr(Pair, "probe", lambda self, state: 5e6)
+    verdict = ask(judge, PLAIN, stage=Stage.CONFIRM, process_pairs=2, pairs=2)
+    assert verdict.status.is_claim
+    assert (shapes[0].batch, shapes[0].groups) == (1, 1)
+    assert all(shape.groups > DECOYS for shape in shapes[1:])
+    assert len(shapes) == 1 + 2
+    assert dict(verdict.facts)["judge.decoys"] >= DECOYS
+
+
+def test_what_is_repeated_is_what_had_no_decoys_or_too_small_a_batch():
+    alone, short, tiny = Shape(1, 1), Shape(1, 4), Shape(10, 10)
+    assert short.is_safer_than(alone)
+    assert tiny.is_safer_than(short)
+    assert not Shape(10, 11).is_safer_than(tiny)
+    assert not alone.is_safer_than(short)
+    assert not Shape(12, 8).is_safer_than(tiny)
 
 
 def test_with_one_core_the_judge_sleeps(monkeypatch):
