@@ -358,7 +358,7 @@ def secrets_() -> Iterator[Row]:
         with Arena(problem, problem.workloads[0], 1, rng) as arena:
             arena.write(0, drawn.inputs)
             runs = Program(str(program_of("worker.c")), (), library)
-            limits_ = {"threads": 1, "where": where, "number": 0, "limit_s": 10.0}
+            limits_ = {"threads": 1, "where": where, "limit_s": 10.0}
             with Worker(runs, arena, {"LANG": "C"}, **limits_) as worker:
                 arena.poison(7)
                 memory = memory_of(worker._pid)

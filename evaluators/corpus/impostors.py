@@ -7,7 +7,7 @@ judge looks at them before it judges anything, and refuses the problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,7 @@ def impostors(
 
 
 def passing_impostors(
-    problem: Problem, draws: Sequence[Arrays], shapes: Mapping[str, tuple[int, ...]]
+    problem: Problem, draws: Iterable[Arrays], shapes: Mapping[str, tuple[int, ...]]
 ) -> tuple[str, ...]:
     """The impostors that are within the error model on every one of some inputs, by name.
 

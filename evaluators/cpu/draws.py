@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelwright.env.options import ProblemError
 from kernelwright.env.problems.integers import integer_inputs
@@ -58,9 +59,7 @@ class Draws:
         try:
             arrays = self.problem.inputs(self.workload, rng)
             see_that_they_fit(self.problem, self._fields, arrays)
-            # Whoever changed them would compute with other values than the candidate.
-            for array in arrays.values():
-                array.flags.writeable = False
+            arrays = {name: _read_only(array) for name, array in arrays.items()}
             if kind == PLAIN:
                 return arrays
             if kind == WHOLE:
@@ -90,3 +89,12 @@ class Draws:
                 self.problem, inputs, self.shapes, exact=exact, workload=self.workload
             )
         return Drawn(kind, inputs, answers)
+
+
+def _read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """A view for those who get the values: who changed them would compute with others than the
+    candidate. A generator may use its array again.
+    """
+    out = array.view()
+    out.flags.writeable = False
+    return out

@@ -58,7 +58,7 @@ def measured_floor(where: Placement, threads: int) -> Floor:
     with Arena(_problem(), _WORKLOAD, 1, rng) as arena:
         began = time.perf_counter_ns()
         with Worker(
-            runs, arena, {}, threads=threads, where=where, number=0, limit_s=10.0, insist=False
+            runs, arena, {}, threads=threads, where=where, limit_s=10.0, insist=False
         ) as worker:
             start_ns = time.perf_counter_ns() - began
             calls = [worker.call(0, 1, 10.0, none) for _ in range(SKIPPED + CALLS)][SKIPPED:]

@@ -119,13 +119,15 @@ Start = Callable[[Arena, Arm], Worker]
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a process pair is for: how many timed pairs, in which cache state, which kinds of
-    stressed calls; and whether one timed pair is enough to see that a candidate is slow.
+    stressed calls; whether one timed pair is enough to see that a candidate is slow, and whether
+    the reference is a candidate as well.
     """
 
     pairs: int
     state: CacheState
     stresses: tuple[str, ...]
     may_stop: bool = False
+    of_candidates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ class Pair:
                 if asked.may_stop and was_slow and is_slow:
                     pending = deque(rest for rest in pending if rest != PLAIN)
                 was_slow = is_slow
-            usual = self._usual(workers[Arm.REFERENCE])
+            usual = self._usual(workers[Arm.REFERENCE], of_both=asked.of_candidates)
             self._see_that_it_works_in_its_calls(workers, state, limit_s)
             self._note(workers[Arm.CANDIDATE])
         finally:
@@ -221,13 +223,17 @@ class Pair:
         self.fastest_ns = min(min(pair) for pair in charged)
         return ProcessPair(order[0], order, charged)
 
-    def _usual(self, reference: Worker) -> float:
+    def _usual(self, reference: Worker, *, of_both: bool) -> float:
         """The CPU time in ns that a call usually takes outside the call itself: the reference's
-        median, or where that is Python's the last that is known of C on this workload.
+        median; the lesser of both arms' where the reference is a candidate, too, and is charged
+        like one; where it is Python's, the last that is known of C on this workload.
         """
         if not reference.is_trusted:
-            calls = self._outside[Arm.REFERENCE]
-            found = max(0.0, statistics.median(called.outside_ns for called in calls))
+            medians = (
+                statistics.median(called.outside_ns for called in self._outside[arm])
+                for arm in (Arm if of_both else (Arm.REFERENCE,))
+            )
+            found = max(0.0, min(medians))
             self._sitting.usual_ns[self._draws.workload.label] = found
         return self._sitting.usual_ns.get(self._draws.workload.label, math.inf)
 

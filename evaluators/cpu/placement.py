@@ -9,12 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelwright.env.compiler.runtime.folders import user_folder
+
+# How long a judge waits for others of its user; one holds the machine for a verdict at a time.
+LOCK_WAIT_S, _POLL_S = 1800.0, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +80,14 @@ def at_work(where: Placement) -> Iterator[None]:
 @contextmanager
 def _locked() -> Iterator[None]:
     with (user_folder("locks") / "cpu").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    what = f"another judge has measured for {LOCK_WAIT_S:.0f} s: is it stopped?"
+                    raise TimeoutError(f"{lock.name}: {what}") from None
+                time.sleep(_POLL_S)
         yield

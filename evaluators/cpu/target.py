@@ -81,6 +81,8 @@ from kernelwright.evaluators.statistics import speedup
 START_LIMIT_S = 20.0
 # What starting two workers takes, and one of them in Python, for estimates.
 START_S, LIBRARY_START_S = 0.02, 0.4
+# Calls that are not timed: the first, and the stressed ones.
+MORE_CALLS = 3
 # So many inputs on which trivial answers must fail.
 IMPOSED = 2
 # The extents of a range that every candidate is checked on: its ends, and so many between.
@@ -238,7 +240,7 @@ class Cpu:
             arms = (request.candidate, against.candidate)
             calls = sum(self._seconds(arm) for arm in arms)
             start = LIBRARY_START_S if against.candidate.language is Language.LIBRARY else START_S
-            total += request.process_pairs * ((request.pairs + 1) * calls + start)
+            total += request.process_pairs * ((request.pairs + MORE_CALLS) * calls + start)
         return total * len(self.problem.workloads)
 
     def _seconds(self, candidate: Candidate) -> float:
@@ -365,7 +367,9 @@ class Cpu:
                 order = order if number % 2 else order[::-1]
                 while True:
                     pair = self._pair(sitting, workload, draws, request, arms)
-                    found = pair.measure(self._asked(request, draws, number), order)
+                    asked = self._asked(request, draws, number)
+                    asked = replace(asked, of_candidates=against.role is Role.INCUMBENT)
+                    found = pair.measure(asked, order)
                     self._least_ns[workload.label] = min(
                         pair.fastest_ns, self._least_ns[workload.label]
                     )
@@ -396,7 +400,8 @@ class Cpu:
         fixed = self._drawn(workload, 1)
         draws = Draws(self.problem, fixed)
         rng = self._sat().secret.stream("impostors", workload.label)
-        some = [draws.inputs(rng) for _ in range(IMPOSED)]
+        # One after the other: a generator may use its arrays again.
+        some = (draws.inputs(rng) for _ in range(IMPOSED))
         passing = passing_impostors(self.problem, some, draws.shapes)
         if passing:
             what = "expected that no trivial answer is within the error model, found that these are"
@@ -421,7 +426,7 @@ class Cpu:
         """A process pair with slots for kernels as short as the shortest of this workload."""
 
         def start(arena: Arena, arm: Arm) -> Worker:
-            return self._start(arena, arms[arm], arm)
+            return self._start(arena, arms[arm])
 
         label = workload.label
         if label not in self._least_ns:
@@ -489,8 +494,7 @@ class Cpu:
                 verdict = Verdict(Status.UNSTABLE, "short_for_the_clock", evidence=what)
                 raise ArmFailedError(Arm.CANDIDATE, verdict)
 
-    def _start(self, arena: Arena, loadable: Loadable, arm: Arm) -> Worker:
-        number = 0 if arm is Arm.CANDIDATE else 1
+    def _start(self, arena: Arena, loadable: Loadable) -> Worker:
         if loadable.library is None:
             about = described(loadable.function, arena.fields, arena.slots)
             module = "kernelwright.evaluators.cpu.library"
@@ -501,7 +505,6 @@ class Cpu:
                 _library_environment(self.threads),
                 threads=self.threads,
                 where=self._where,
-                number=number,
                 limit_s=START_LIMIT_S,
             )
         contents = loadable.contents()
@@ -516,7 +519,6 @@ class Cpu:
                 _environment(self.threads),
                 threads=self.threads,
                 where=self._where,
-                number=number,
                 limit_s=self._limit_s,
                 insist=self._judging.profile is not Profile.TRUSTED_CODEGEN,
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import secrets
 import signal
 import struct
 import time
@@ -25,6 +26,7 @@ from kernelwright.evaluators.cpu.isolation import Parts, is_root, missing
 from kernelwright.evaluators.cpu.memory import PAGE, Arena
 from kernelwright.evaluators.cpu.native import DIED, OK, RESTLESS, TIMED_OUT, judge
 from kernelwright.evaluators.cpu.placement import Placement
+from kernelwright.evaluators.cpu.syscalls import system_call
 from kernelwright.evaluators.cpu.text import printable
 
 _SETUP, _PLACE = struct.Struct("12q"), struct.Struct("5q")
@@ -39,6 +41,7 @@ MEMORY_BYTES, THREAD_BYTES = 4 << 30, 64 << 20
 REST_S = 0.25
 # Users of whom no machine has one; each worker is somebody else.
 _USERS = range(64_100, 65_100)
+_TAKEN: set[int] = set()
 _NAMESPACES = {Parts.PID_NAMESPACE: 0x2000_0000, Parts.IPC_NAMESPACE: 0x0800_0000}
 _NEW_USER = 0x1000_0000
 # The most first.
@@ -107,7 +110,6 @@ class Worker:
         environment: all that it has of an environment.
         threads: how many it may have.
         where: on which cores.
-        number: tells the workers of a pair apart.
         limit_s: how long loading may take.
         insist: whether a required part of the isolation that is missing refuses.
 
@@ -123,17 +125,17 @@ class Worker:
         *,
         threads: int,
         where: Placement,
-        number: int,
         limit_s: float,
         insist: bool = True,
     ) -> None:
         self._arena, self._threads, self._program = arena, threads, program
         self.is_trusted = program.is_trusted
         # Whether what the worker says is its own word, no candidate being there.
-        self._is_alone = True
+        self._is_alone, self._is_loaded = True, False
         self._ffi, self._native = judge()
         self.parts = Parts(0)
-        setup = _setup(program, arena, threads, where, number)
+        self._user = _somebody() if is_root() and not program.is_trusted else 0
+        setup = _setup(program, arena, threads, where, self._user)
         self._control = _Control(setup)
         self._pid = self._pidfd = -1
         self._status: int | None = None
@@ -142,7 +144,7 @@ class Worker:
             self._state = self._ffi.new("struct kw_worker *")
             self._state.control = self._ffi.cast("void *", self._control.address)
             self._state.pid, self._state.pidfd = self._pid, self._pidfd
-            self._state.threads, self._state.blocking = threads, where.blocking
+            self._state.blocking = where.blocking
             self._shot = self._ffi.new("struct kw_shot *")
             self._load(limit_s, insist=insist)
         except BaseException:
@@ -191,6 +193,7 @@ class Worker:
         self._is_alone = self._program.is_trusted
         self._native.kw_go(self._state)
         self._await(_LOADED, limit_s, "loading")
+        self._is_loaded = True
         if self._native.kw_rest(self._state, int(limit_s * 1e9)) != OK:
             raise self._ended("loading", limit_s)
         if not self._program.is_trusted:
@@ -278,9 +281,9 @@ class Worker:
             return
         if mxcsr & ~_MXCSR_FLAGS != _MXCSR_DEFAULT or x87 != _X87_DEFAULT:
             what = (
-                f"{_changed(mxcsr, x87)} and not put back: mxcsr {mxcsr:#x} and x87 control word "
+                f"{_changed(mxcsr, x87)} and not put back: mxcsr {mxcsr:#x}, x87 control word "
+                f"{x87:#x} after the call, {_MXCSR_DEFAULT:#x} and {_X87_DEFAULT:#x} before it"
             )
-            what += f"{x87:#x} after the call, {_MXCSR_DEFAULT:#x} and {_X87_DEFAULT:#x} before it"
             raise WorkerError(Status.REJECTED, "fp_environment", what)
 
     def close(self) -> None:
@@ -293,6 +296,7 @@ class Worker:
             os.close(self._pidfd)
             self._pid = -1
         self._control.close()
+        _TAKEN.discard(self._user)
 
     def _kill(self) -> None:
         # The group first: its leader's number stays taken until it is waited for.
@@ -320,7 +324,7 @@ class Worker:
             evidence += "less 100 times the reference, and 1 s at least)"
             return WorkerError(Status.TIMEOUT, "timeout", evidence)
         stage = self._control.word(_STAGE)
-        if stage == _REFUSED and (self._is_alone or what == "loading"):
+        if stage == _REFUSED and not self._is_loaded:
             return _refusal(self._control.word(_WHY), self._control.text(), ours=self._is_alone)
         if stage == _SIGNALLED:
             return self._signalled()
@@ -341,7 +345,7 @@ class Worker:
         number = self._control.word(_SIGNAL)
         name, code = _name(number), _SIGNALS.get(number, "signal")
         if number == signal.SIGSYS:
-            called = _system_call(self._control.word(_CALL))
+            called = system_call(self._control.word(_CALL))
             evidence = f"asked the system for {called}, which no kernel needs and no key allows"
             return WorkerError(Status.REJECTED, "forbidden_syscall", evidence)
         found = None
@@ -418,13 +422,20 @@ def _flags(parts: Parts) -> int:
     return flags if is_root() or not flags else flags | _NEW_USER
 
 
-def _setup(program: Program, arena: Arena, threads: int, where: Placement, number: int) -> bytes:
+def _somebody() -> int:
+    """A user that no other worker of this process is. Drawn, for by a rule a kernel could tell from
+    its own number which arm it is.
+    """
+    user = secrets.choice([user for user in _USERS if user not in _TAKEN])
+    _TAKEN.add(user)
+    return user
+
+
+def _setup(program: Program, arena: Arena, threads: int, where: Placement, user: int) -> bytes:
     """``struct kw_setup`` and what follows it."""
     memory = MEMORY_BYTES + threads * THREAD_BYTES + arena.reserve_bytes
-    processes, user = 0, 0
-    if is_root() and not program.is_trusted:
-        user = _USERS[(os.getpid() * 2 + number) % len(_USERS)]
-        processes = threads
+    # A user's processes are counted where it has no others.
+    processes = threads if user else 0
     head = (
         len(arena.fields),
         len(arena.extents),
@@ -481,61 +492,3 @@ def _refusal(why: int, text: str, *, ours: bool) -> WorkerError:
     if not ours:
         return WorkerError(Status.CRASHED, "protocol", "the worker said what it had no reason to")
     return WorkerError(Status.BROKEN, "worker", f"the worker could not be set up: {text}")
-
-
-# The calls that a program would most likely be caught at, of x86-64; others go by their numbers.
-_CALLS: dict[int, str] = {
-    0: "read",
-    1: "write (as printf does)",
-    2: "open",
-    3: "close",
-    5: "fstat (as printf does)",
-    7: "poll",
-    9: "mmap",
-    10: "mprotect",
-    13: "rt_sigaction",
-    15: "rt_sigreturn",
-    20: "writev",
-    22: "pipe",
-    23: "select",
-    28: "madvise",
-    29: "shmget",
-    34: "pause",
-    35: "nanosleep",
-    37: "alarm",
-    38: "setitimer",
-    39: "getpid",
-    41: "socket",
-    56: "clone",
-    57: "fork",
-    58: "vfork",
-    59: "execve",
-    61: "wait4",
-    62: "kill",
-    101: "ptrace",
-    109: "setpgid",
-    112: "setsid",
-    157: "prctl",
-    158: "arch_prctl",
-    200: "tkill",
-    202: "futex with a time limit",
-    203: "sched_setaffinity",
-    222: "timer_create",
-    230: "clock_nanosleep",
-    234: "tgkill",
-    257: "openat",
-    262: "newfstatat (as printf does)",
-    298: "perf_event_open",
-    310: "process_vm_readv",
-    317: "seccomp",
-    319: "memfd_create",
-    321: "bpf",
-    323: "userfaultfd",
-    425: "io_uring_setup",
-    435: "clone3",
-    436: "close_range",
-}
-
-
-def _system_call(number: int) -> str:
-    return f"{_CALLS.get(number, 'system call')} ({number})"

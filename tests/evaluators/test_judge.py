@@ -22,6 +22,7 @@ from kernelwright.env.problems.shapes import Range, shape_of
 from kernelwright.env.protocols import Discloses
 from kernelwright.env.types import (
     STRESSES,
+    Arm,
     CacheState,
     Candidate,
     Language,
@@ -54,7 +55,13 @@ from kernelwright.evaluators.cpu.policy import Checking, Judging, Policy, Profil
 from kernelwright.evaluators.cpu.secret import Secret
 from kernelwright.evaluators.cpu.stress import MIXED, OF_WHOLE_NUMBERS, kinds_of, stressed
 from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
-from kernelwright.evaluators.cpu.worker import Program, Worker, WorkerError
+from kernelwright.evaluators.cpu.worker import (
+    _TAKEN,
+    Program,
+    Worker,
+    WorkerError,
+    _somebody,
+)
 
 pytestmark = pytest.mark.cc
 ROWS = row_sum(rows=8, cols=32)
@@ -189,20 +196,16 @@ def test_the_live_slot_and_the_number_of_calls_vary(monkeypatch):
 
 def test_the_first_call_is_never_timed_and_every_call_is_checked(monkeypatch):
     calls, checks = [], []
-    call, damaged = Worker.call, Arena.damaged
-    monkeypatch.setattr(
-        Worker, "call", lambda self, *args: calls.append(self._number_) or call(self, *args)
-    )
+    run, damaged = Pair._run, Arena.damaged
+
+    def watched(self, load, worker, arm, state, limit_s):
+        calls.append(arm)
+        return run(self, load, worker, arm, state, limit_s)
+
+    monkeypatch.setattr(Pair, "_run", watched)
     monkeypatch.setattr(
         Arena, "damaged", lambda self, written: checks.append(1) or damaged(self, written)
     )
-    start = Worker.__init__
-
-    def numbered(self, *args, number, **fields):
-        self._number_ = number if args[0].library is not None else -1
-        start(self, *args, number=number, **fields)
-
-    monkeypatch.setattr(Worker, "__init__", numbered)
     judge = Cpu(ROWS)
     ask(judge, PLAIN, pairs=1)  # the floor and the probe
     calls.clear()
@@ -210,7 +213,7 @@ def test_the_first_call_is_never_timed_and_every_call_is_checked(monkeypatch):
     verdict = ask(judge, PLAIN, pairs=5)
     (pair,) = verdict.measurements[0].samples
     assert len(pair.samples_ns) == 5
-    of_candidate = calls.count(0)
+    of_candidate = calls.count(Arm.CANDIDATE)
     assert of_candidate > 5 + 1
     # Every call of the candidate, and the reference's first (and others in a second look).
     assert of_candidate + 1 <= len(checks) <= len(calls)
@@ -466,9 +469,7 @@ def worker(tmp_path):
     with Arena(ROWS, workload, 1, np.random.default_rng(0)) as arena:
         runs = Program(str(program_of("worker.c")), (), library)
         where = placement(1)
-        with Worker(
-            runs, arena, {"LANG": "C"}, threads=1, where=where, number=0, limit_s=10.0
-        ) as found:
+        with Worker(runs, arena, {"LANG": "C"}, threads=1, where=where, limit_s=10.0) as found:
             yield found
     os.close(library)
 
@@ -514,7 +515,41 @@ def test_optional_parts_are_in_the_verdict():
         assert (f"isolation.{part.name}" in facts) == (not part.required)
 
 
+def test_nothing_about_a_worker_s_user_says_which_arm_it_is():
+    taken = [_somebody() for _ in range(64)]
+    try:
+        assert len(set(taken)) == len(taken)
+        # The first of a pair is as often odd as even, and as often the lower as the higher.
+        firsts, seconds = taken[::2], taken[1::2]
+        assert len({user % 2 for user in firsts}) == 2
+        assert len({a < b for a, b in zip(firsts, seconds, strict=True)}) == 2
+    finally:
+        _TAKEN.difference_update(taken)
+
+
+def test_a_judge_that_holds_the_machine_for_too_long_is_told(monkeypatch):
+    where = placement(1)
+    with at_work(where):
+        monkeypatch.setattr(placement_module, "LOCK_WAIT_S", 0.05)
+        with pytest.raises(TimeoutError, match="is it stopped"), at_work(where):
+            raise AssertionError("two judges at work")
+
+
+def test_a_generator_may_use_its_array_again():
+    room = np.empty((8, 32), np.float32)
+
+    def inputs(workload, rng):
+        room[...] = rng.standard_normal(room.shape, np.float32)
+        return {"x": room}
+
+    assert ask(Cpu(replace(ROWS, inputs=inputs)), PLAIN, pairs=4).status is Status.OK
+
+
 STRAYS = {
+    "who it is": (
+        "#include <unistd.h>\n#include <sys/syscall.h>\n",
+        "y[0] = syscall(SYS_getuid);",
+    ),
     "a thread": (
         "#include <pthread.h>\nstatic void *stay(void *p) { for (;;) pthread_yield(); return p; }",
         "pthread_t t; pthread_create(&t, 0, stay, 0);",

@@ -22,7 +22,7 @@ _INCLUDE = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 _DECLARATIONS = """
 struct kw_worker {
     void *control;
-    int64_t pid, pidfd, threads, blocking;
+    int64_t pid, pidfd, blocking;
     uint32_t call;
     int64_t tasks;
     uint64_t switches;
@@ -34,7 +34,7 @@ struct kw_shot {
     const uint64_t *places;
     const int64_t *sizes;
     uint64_t *seen;
-    int64_t wake_ns, ready_ns, start_ns, end_ns, rested_ns;
+    int64_t wake_ns, start_ns, end_ns;
     int64_t cpu_ns;
     int64_t late;
     int64_t tasks;

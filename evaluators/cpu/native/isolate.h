@@ -183,8 +183,8 @@ static void kw_filter(int loading)
     static const uint32_t always[] = {
         SYS_exit,      SYS_exit_group,     SYS_brk,          SYS_munmap,           SYS_mremap,
         SYS_getpid,    SYS_gettid,         SYS_getcpu,       SYS_clock_gettime,    SYS_clock_getres,
-        SYS_uname,     SYS_sysinfo,        SYS_gettimeofday, SYS_sched_getaffinity, SYS_getuid,
-        SYS_getrandom, SYS_rt_sigprocmask, SYS_geteuid,
+        SYS_uname,     SYS_sysinfo,        SYS_gettimeofday, SYS_sched_getaffinity,
+        SYS_getrandom, SYS_rt_sigprocmask,
 #ifdef SYS_time
         SYS_time,
 #endif

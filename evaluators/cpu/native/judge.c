@@ -29,7 +29,7 @@ enum { SPINS = 512, LOOK_NS = 1000000 };
 
 struct kw_worker {
     struct kw_control *control;
-    int64_t pid, pidfd, threads, blocking;
+    int64_t pid, pidfd, blocking;
     uint32_t call;
     int64_t tasks;    /* how many there were at the last rest */
     uint64_t switches; /* how often they had been scheduled */
@@ -44,7 +44,7 @@ struct kw_shot {
     const int64_t *sizes;   /* their sizes in bytes, at most 8 */
     uint64_t *seen;         /* what was there at the end of the call */
     /* What was found, by this process's clock. */
-    int64_t wake_ns, ready_ns, start_ns, end_ns, rested_ns;
+    int64_t wake_ns, start_ns, end_ns;
     int64_t cpu_ns;  /* of all tasks, from rest to rest */
     int64_t late;    /* canaries that changed after the end */
     int64_t tasks;
@@ -230,7 +230,7 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
     int end;
     s->wake_ns = now();
     if (w->blocking) {
-        s->ready_ns = s->start_ns = s->wake_ns;
+        s->start_ns = s->wake_ns;
         atomic_store_explicit(&c->bell, (uint32_t)s->slot + 1, memory_order_release);
         wake(w);
         end = block(w, &c->done, w->call, s->start_ns, s->limit_ns);
@@ -239,7 +239,6 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
         end = spin(w, &c->ready, w->call, s->wake_ns, s->limit_ns);
         if (end != OK)
             return end;
-        s->ready_ns = now();
         s->start_ns = now();
         atomic_store_explicit(&c->bell, (uint32_t)s->slot + 1, memory_order_release);
         end = spin(w, &c->done, w->call, s->start_ns, s->limit_ns);
@@ -252,7 +251,6 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
         s->seen[i] = element(s, i);
     /* 5. Rest. */
     end = rest(w, s->rest_ns, &odd);
-    s->rested_ns = now();
     s->tasks = w->tasks;
     if (end != OK)
         return end;
