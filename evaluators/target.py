@@ -107,3 +107,11 @@ class Target(Evaluator, Oracle, Protocol):
     def missing(self) -> tuple[str, ...]:
         """What this machine lacks to judge with this target."""
         ...
+
+
+class MakeJudge(Protocol):
+    """Makes the judge of a problem, as `evaluators.cpu.target.Cpu` does."""
+
+    def __call__(self, problem: Problem, *, threads: int, flags: tuple[str, ...]) -> Evaluator:
+        """A judge that allows a number of threads and compiles with these flags."""
+        ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from kernelwright.env.protocols import Evaluator
 from kernelwright.env.types import (
     STRESSES,
     Candidate,
-    Problem,
     Reference,
     Request,
     Role,
@@ -36,6 +35,7 @@ from kernelwright.evaluators.corpus.proof import unsound
 from kernelwright.evaluators.corpus.specimen import Named, Specimen
 from kernelwright.evaluators.cpu.target import unscheduled_program
 from kernelwright.evaluators.rates import Rate
+from kernelwright.evaluators.target import MakeJudge
 
 SCREEN_PAIRS, CONFIRM_PAIRS = 3, 3
 # One for each kind of inputs: those that problems name, mixtures of them, and whole numbers.
@@ -45,14 +45,6 @@ QUICK = 2
 ERROR = "error"
 
 Kernel = TypeVar("Kernel", Specimen, Mutant)
-
-
-class MakeJudge(Protocol):
-    """Makes the judge of a problem, as `evaluators.cpu.target.Cpu` does."""
-
-    def __call__(self, problem: Problem, *, threads: int, flags: tuple[str, ...]) -> Evaluator:
-        """A judge that allows a number of threads and compiles with these flags."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -370,6 +370,9 @@ class Worker:
             elif time.monotonic() > deadline:
                 return WorkerError(Status.CRASHED, "protocol", "the worker fell silent")
         code = os.waitstatus_to_exitcode(self._status)
+        if self._is_alone:
+            reason = f"the worker ended by itself while it was set up (exit code {code})"
+            return WorkerError(Status.BROKEN, "worker", reason)
         if code == -signal.SIGSYS:
             what = "asked the system for what no kernel needs and no key allows"
             return WorkerError(Status.REJECTED, "forbidden_syscall", what)

@@ -31,6 +31,7 @@ from kernelwright.env.types import (
 from kernelwright.evaluators.cpu.target import unscheduled_program
 from kernelwright.evaluators.naive import naive
 from kernelwright.evaluators.rates import Rate
+from kernelwright.evaluators.target import MakeJudge
 from kernelwright.evaluators.zoo import exploits
 from kernelwright.evaluators.zoo.exploit import Exploit, Gain, Variant
 
@@ -42,14 +43,6 @@ BELIEVED = 1.5
 ROUNDS, PROCESS_PAIRS, PAIRS = 5, 3, 7
 MARGIN = 1.2
 ERROR = "error"
-
-
-class MakeJudge(Protocol):
-    """Makes the judge of a problem, as `evaluators.cpu.target.Cpu` does."""
-
-    def __call__(self, problem: Problem, *, threads: int, flags: tuple[str, ...]) -> Evaluator:
-        """A judge that allows a number of threads and compiles with these flags."""
-        ...
 
 
 class HasProblem(Protocol):

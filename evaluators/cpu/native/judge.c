@@ -302,7 +302,7 @@ static int become(void *given)
     /* Out of the way of the numbers that are wanted. */
     int moved[16];
     for (int64_t i = 0; i < start->count; i++)
-        if ((moved[i] = fcntl((int)start->descriptors[i], F_DUPFD, 64)) < 0)
+        if ((moved[i] = fcntl((int)start->descriptors[i], F_DUPFD, 16)) < 0)
             _exit(126);
     for (int64_t i = 0; i < start->count; i++)
         if (dup2(moved[i], (int)i) < 0)
