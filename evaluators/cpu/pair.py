@@ -406,6 +406,9 @@ class Pair:
         # Where the bell is the wake-up, all that it does is in its time, or after it.
         is_blocking = self._sitting.where.blocking
         margin = self._sitting.floor.call_ns if is_blocking else OUTSIDE_MARGIN_NS
+        # Whoever moves work out of its calls moves a good part of it.
+        typical = statistics.median(c.time_ns for c in self._outside[Arm.CANDIDATE])
+        margin = max(margin, MOVED * typical * self.shape.batch)
         found, usual, _ = self._compared(undisturbed=False)
         if found <= usual + margin:
             return
@@ -419,10 +422,7 @@ class Pair:
         if min(calm) < SECOND_LOOK:
             return
         found, usual, spread = self._compared(undisturbed=True)
-        # Whoever moves work out of its calls moves a good part of it.
-        calls = self._outside[Arm.CANDIDATE]
-        part = MOVED * statistics.median(c.time_ns for c in calls) * self.shape.batch
-        if found <= usual + max(margin, part, DEVIATIONS * spread):
+        if found <= usual + max(margin, DEVIATIONS * spread):
             return
         what = (
             f"{found / 1e3:.0f} us of CPU time a call outside the call itself, before the bell or "
