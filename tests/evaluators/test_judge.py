@@ -163,7 +163,8 @@ def test_both_arms_get_the_same_values_at_the_same_addresses(monkeypatch):
         arenas[entry[2]].append(entry)
     # The harness's floor and the probe have arenas of their own.
     pairs = [calls for calls in arenas.values() if len({pid for pid, *_ in calls}) == 2]
-    assert len(pairs) == 3
+    # A pair that turns out short is measured again, among decoys.
+    assert len(pairs) in (3, 4)
     for calls in pairs:
         assert len({entry[3] for entry in calls}) == 1
         by_values = {}
