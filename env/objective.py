@@ -10,8 +10,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
+
+import numpy as np
 
 from kernelwright.env.types import Evidence, Measurement, Role, Unpaired, Verdict
+
+# Of fewer values the location is the median; up to so many, arrays do not pay.
+FEW, _PLAIN = 5, 24
 
 
 def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
@@ -20,8 +26,8 @@ def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
     A modelled time is not capped: a model keeps its own roofline, and its simulated clock may drift
     against a floor in absolute time while the ratio of a pair does not.
 
-    Unpaired samples give the ratio of medians. Pairs give the mean over process pairs of the median
-    log ratio in each.
+    Unpaired samples give the ratio of medians. Pairs give the mean over process pairs of the
+    `location` of the log ratios in each.
     """
     samples = measurement.samples
     if isinstance(samples, Unpaired):
@@ -36,17 +42,32 @@ def log_ratio(measurement: Measurement, floor_ns: float | None = None) -> float:
 
 
 def process_log_ratios(measurement: Measurement) -> list[float]:
-    """The median log ratio of each process pair.
+    """The `location` of the log ratios of each process pair.
 
     Raises:
         TypeError: if the samples are unpaired.
     """
     if isinstance(measurement.samples, Unpaired):
         raise TypeError("expected process pairs, found unpaired samples")
-    return [
-        statistics.median(math.log(r / c) for c, r in pair.samples_ns)
-        for pair in measurement.samples
-    ]
+    return [location([math.log(r / c) for c, r in pair.samples_ns]) for pair in measurement.samples]
+
+
+def location(values: Sequence[float]) -> float:
+    """Where the middle of a sample is, whatever a few interrupted calls say: the median of few
+    values, the Hodges-Lehmann estimate of more (the median of the means of all pairs; Hodges and
+    Lehmann, Estimates of location based on rank tests, Annals of Mathematical Statistics 1963),
+    which needs a third fewer samples for the same spread.
+
+    Raises:
+        statistics.StatisticsError: if there is no value.
+    """
+    if len(values) < FEW:
+        return statistics.median(values)
+    if len(values) <= _PLAIN:
+        return statistics.median((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
+    array = np.asarray(values)
+    left, right = np.triu_indices(len(array))
+    return float(np.median((array[left] + array[right]) / 2))
 
 
 def measurements_against(verdict: Verdict, role: Role) -> tuple[Measurement, ...]:

@@ -503,12 +503,33 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a comparison is a claim.
+
+    ``alpha`` is the chance with which a kernel that is no faster may be called a win (and one that
+    is no slower a loss): one-sided, so the interval that decides has the level 1 - 2 ``alpha``.
+    ``least_effect`` is the ratio less 1 that a claim has to be beyond, since identical kernels
+    differ by as much on this host.
+    """
+
+    alpha: float = 0.025
+    least_effect: float = 0.0
+
+    def __post_init__(self) -> None:
+        _refuse(not 0 < self.alpha < 0.5, f"alpha: expected 0 < alpha < 0.5, found {self.alpha}")
+        _refuse(
+            not 0 <= self.least_effect < math.inf,
+            f"least_effect: expected a finite value of at least 0, found {self.least_effect}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What a judge is asked: one candidate, one stage, how many samples, and against what.
 
     ``trial`` is the trial's number (simulated drift depends on it); ``first_repeat`` is the number
     of the first sample, so that no two stages draw the same one; ``state`` is where operands are
-    when a call starts.
+    when a call starts; ``alpha`` is the error rate that a confirmation may spend (see `Terms`).
     """
 
     candidate: Candidate
@@ -519,8 +540,10 @@ class Request:
     pairs: int = 1
     first_repeat: int = 0
     state: CacheState = CacheState.COLD
+    alpha: float = 0.025
 
     def __post_init__(self) -> None:
+        Terms(self.alpha)
         object.__setattr__(self, "stage", Stage(self.stage))
         object.__setattr__(self, "state", CacheState(self.state))
         for name, least in (("trial", 0), ("first_repeat", 0), ("process_pairs", 1), ("pairs", 1)):
@@ -548,14 +571,37 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the host did while a pair of times was taken: the clock of the kernels' core in Hz, by a
+    trusted probe; the time in ns for which a hypervisor or another process had that core; and how
+    often a kernel was interrupted.
+    """
+
+    clock_hz: float
+    stolen_ns: float
+    interruptions: int
+
+    def __post_init__(self) -> None:
+        _positive("Conditions.clock_hz", (self.clock_hz,))
+        _refuse(
+            not 0 <= self.stolen_ns < math.inf,
+            f"Conditions.stolen_ns: expected a finite time of at least 0, found {self.stolen_ns}",
+        )
+        _whole("Conditions.interruptions", self.interruptions)
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessPair:
-    """Samples of one pair of processes: who started first, which arm sat in which slot, and
-    (candidate, reference) times in ns.
+    """Samples of one pair of processes: who started first, who was called first in the first pair,
+    and (candidate, reference) times in ns, with what the host did during each where a host was
+    watched. ``discarded`` pairs were dropped, whatever their times, because of what the host did.
     """
 
     started_first: Arm
     roles: tuple[Arm, Arm]
     samples_ns: tuple[tuple[float, float], ...]
+    conditions: tuple[Conditions, ...] = ()
+    discarded: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "started_first", Arm(self.started_first))
@@ -567,6 +613,12 @@ class ProcessPair:
         for pair in self.samples_ns:
             _refuse(len(pair) != 2, f"ProcessPair.samples_ns: expected two times, found {pair}")
             _positive("ProcessPair.samples_ns", pair)
+        count = len(self.samples_ns)
+        _refuse(
+            len(self.conditions) not in (0, count),
+            f"ProcessPair.conditions: expected {count} or none, found {len(self.conditions)}",
+        )
+        _whole("ProcessPair.discarded", self.discarded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,7 +673,7 @@ class Verdict:
     ``max_error`` is the largest error in units of the problem's error model (|out − ref| /
     magnitude, or ‖out − ref‖ / ‖ref‖), present only if values were compared.
     ``floors_ns`` are the physical floors of the workloads, in the order of `Measurement`s against
-    the baseline; no candidate is credited below its floor.
+    the baseline; no candidate is credited below its floor. ``terms`` are those of a claim.
 
     Raises:
         ValueError: if a failed candidate has measurements, a passed one has none, a failure has no
@@ -636,6 +688,7 @@ class Verdict:
     facts: tuple[tuple[str, float], ...] = ()
     log: str = ""
     floors_ns: tuple[tuple[str, float], ...] = ()
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))

@@ -48,11 +48,12 @@ from kernelwright.env.types import (
     Scalar,
     Stage,
     Status,
+    Terms,
     Unpaired,
     Verdict,
     Workload,
 )
-from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.statistics import claimed
 from kernelwright.evaluators.target import MODELLED_JUDGE_KEYS
 
 
@@ -230,15 +231,7 @@ class CpuModel:
         )
         if request.stage is not Stage.CONFIRM:
             return passed
-        interval = speedup(passed)
-        assert interval is not None
-        return Verdict(
-            interval.claim,
-            measurements=measurements,
-            facts=artifact.facts,
-            log=artifact.log,
-            floors_ns=passed.floors_ns,
-        )
+        return claimed(passed, Terms(request.alpha))
 
     def _measure(self, request: Request, label: str, place: int, against: Reference) -> Measurement:
         other = self._judged(against.candidate)

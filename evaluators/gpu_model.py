@@ -9,6 +9,7 @@ one noisy sample of the candidate against the baseline's true time; a confirmati
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated
 
@@ -36,12 +37,13 @@ from kernelwright.env.types import (
     Scalar,
     Stage,
     Status,
+    Terms,
     Unpaired,
     Verdict,
     Workload,
 )
 from kernelwright.evaluators.noise import Noise, noisy_pair
-from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.statistics import claimed
 from kernelwright.evaluators.target import MODELLED_JUDGE_KEYS, roofline_ns
 
 
@@ -214,16 +216,9 @@ class GpuModel:
         passed = Verdict(Status.OK, measurements=measurements, floors_ns=floors)
         if request.stage is not Stage.CONFIRM:
             return passed
-        interval = speedup(passed)
-        assert interval is not None
         artifact = self.build(request.candidate)
-        return Verdict(
-            interval.claim,
-            measurements=measurements,
-            floors_ns=floors,
-            facts=artifact.facts,
-            log=artifact.log,
-        )
+        told = replace(passed, facts=artifact.facts, log=artifact.log)
+        return claimed(told, Terms(request.alpha))
 
     def _measure(self, request: Request, time: float, against: Reference) -> Measurement:
         other = self._time(against.candidate)

@@ -46,12 +46,13 @@ from kernelwright.env.types import (
     Scalar,
     Stage,
     Status,
+    Terms,
     Unpaired,
     Verdict,
     Workload,
 )
 from kernelwright.evaluators.noise import keyed_uniforms
-from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.statistics import claimed
 from kernelwright.evaluators.target import roofline_ns
 
 # Which device table gives the roofline of a recording, by a word of the GPU's name. Without one
@@ -209,19 +210,14 @@ class Recorded:
                 facts=entry.facts,
             )
         measurements = tuple(self._measure(samples, a, exact=not confirm) for a in request.against)
-        status = Status.OK
-        floors = self._floors
-        if confirm:
-            interval = speedup(Verdict(Status.OK, measurements=measurements, floors_ns=floors))
-            assert interval is not None
-            status = interval.claim
-        return Verdict(
-            status,
+        passed = Verdict(
+            Status.OK,
             max_error=entry.max_error,
             measurements=measurements,
             facts=entry.facts,
-            floors_ns=floors,
+            floors_ns=self._floors,
         )
+        return claimed(passed, Terms(request.alpha)) if confirm else passed
 
     def _sample(self, request: Request, entry: Entry) -> float:
         (u,) = keyed_uniforms(self._seed, request.candidate.key, request.first_repeat, 1)

@@ -42,6 +42,7 @@ from kernelwright.env.types import (
     Scalar,
     Stage,
     Status,
+    Terms,
     Unpaired,
     Verdict,
     Workload,
@@ -76,7 +77,7 @@ from kernelwright.evaluators.cpu.worker import Program, Worker, WorkerError
 from kernelwright.evaluators.machine.facts import machine_facts
 from kernelwright.evaluators.machine.measured import Machine
 from kernelwright.evaluators.machine.probe import MachineError
-from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.statistics import claimed
 
 START_LIMIT_S = 20.0
 # What starting two workers takes, and one of them in Python, for estimates.
@@ -341,9 +342,7 @@ class Cpu:
             self._see_that_the_clock_is_fine_enough(passed)
         except ArmFailedError as failure:
             return replace(failure.verdict, facts=tuple(facts.items()))
-        interval = speedup(passed)
-        assert interval is not None
-        return replace(passed, status=interval.claim)
+        return claimed(passed, Terms(request.alpha))
 
     def _measure(
         self,

@@ -48,7 +48,7 @@ def test_a_paired_interval_is_students_t_over_process_pairs():
     assert math.log(interval.estimate) == pytest.approx(logs.mean(), abs=1e-12)
     assert math.log(interval.low) == pytest.approx(logs.mean() - half, abs=1e-4)
     assert math.log(interval.high) == pytest.approx(logs.mean() + half, abs=1e-4)
-    assert interval.claim is Status.WIN
+    assert interval.claim() is Status.WIN
 
 
 def test_without_noise_the_interval_is_a_point():
@@ -58,7 +58,7 @@ def test_without_noise_the_interval_is_a_point():
 
 def test_one_process_pair_claims_nothing():
     interval = speedup(verdict(measure(paired([2.0]))))
-    assert (interval.low, interval.high, interval.claim) == (0, math.inf, Status.TIE)
+    assert (interval.low, interval.high, interval.claim()) == (0, math.inf, Status.TIE)
 
 
 def test_an_unpaired_interval_bootstraps_the_ratio_of_medians():
@@ -109,7 +109,7 @@ def test_a_modelled_clock_may_drift_past_the_floor():
 @pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (1, 5), (2, 2), (3, 3), (1, 40), (2, 8)])
 def test_too_few_samples_claim_nothing(mine, theirs):
     interval = speedup(verdict(measure(Unpaired((1.0,) * mine, (2.0,) * theirs))))
-    assert (interval.low, interval.high, interval.claim) == (0, math.inf, Status.TIE)
+    assert (interval.low, interval.high, interval.claim()) == (0, math.inf, Status.TIE)
 
 
 SIZES = [(4, 4), (3, 5), (3, 15), (15, 4)]
@@ -152,4 +152,4 @@ def test_mixtures_are_refused():
     ],
 )
 def test_claims(low, high, status):
-    assert Interval(low, (low + high) / 2, high).claim is status
+    assert Interval(low, (low + high) / 2, high).claim() is status
