@@ -113,6 +113,16 @@ class Estimates(Protocol):
 
 
 @runtime_checkable
+class Repeats(Protocol):
+    """An evaluator whose times vary, so that another look at a candidate tells more."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether they do."""
+        ...
+
+
+@runtime_checkable
 class Discloses(Protocol):
     """An evaluator that draws from a secret of its own, and says which when it is done with it."""
 

@@ -141,6 +141,11 @@ class GpuModel:
         self._times = _known_times(self.device, self._shape, self._itemsize)
         self._floor = self.floor_ns(problem.workloads[0])
 
+    @property
+    def repeats(self) -> bool:
+        """Whether its simulated clock errs."""
+        return not self._noise.is_zero
+
     def members(self, problem: Problem) -> NDArray[np.int64] | None:
         """None: the model knows every configuration."""
         del problem

@@ -28,12 +28,13 @@ from kernelwright.env.types import (
 from kernelwright.search.answers import no_answer, roofline_share
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
-from kernelwright.search.incumbent import Incumbent, raced
+from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of
+from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Plan
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 
-# Trials that wait behind the finalists, should one of those fail when it is measured again.
+# Trials that wait behind those that are raced, should one of those fail when it is measured again.
 SPARE = 8
 # Asks in a row without anything new before the campaign gives a driver up.
 BARREN_ASKS = 64
@@ -127,6 +128,7 @@ class Campaign:
         self._best_share = 0.0
         self._rehearsal_s: float | None = None
         self._confirmed_s: float | None = None
+        self._heights: dict[int, int] = {}
         self._until_met = False
         self._cut = False
         self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
@@ -166,7 +168,7 @@ class Campaign:
         stopped = event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)
         self._record(events=[stopped], extend=True)
         self._search_s = self._clock() - self._started
-        self._confirm(ask)
+        self._finals(ask)
         self._disclose()
         self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
         return stop
@@ -299,7 +301,8 @@ class Campaign:
         if challenger is None:
             return
         number = challenger.number
-        verdict = next((raced(t) for t in known if t.number == number), None)
+        self._heights[number] = 1
+        verdict = next((t.verdict(Stage.RACE) for t in known if t.number == number), None)
         if verdict is None:
             request = self._screen_request(challenger.candidate, number, Stage.RACE)
             (verdict,) = self._evaluate([request])
@@ -408,7 +411,7 @@ class Campaign:
         if trial.objective is None:
             return
         insort(self._ranked, (-trial.objective, trial.number, trial))
-        del self._ranked[self.plan.confirm.finalists + SPARE :]
+        del self._ranked[max(FIELD, self.plan.confirm.finalists) + SPARE :]
         if self.plan.stop.roofline is not None:
             self._best_share = max(self._best_share, roofline_share(trial.verdicts[0][1]))
 
@@ -488,55 +491,42 @@ class Campaign:
         """
         evaluator = self.plan.evaluator
         if isinstance(evaluator, Estimates):
-            requests = [self._confirm_request(trial) for trial in self._finalists]
+            requests = [confirm_request(self.plan, trial, 0) for trial in self._finalists]
             return [evaluator.estimate_s(request) for request in requests] or [0.0]
         if self._rehearsal_s is None:
             if not self._finalists:
                 return [0.0]
             began = self._clock()
-            self._evaluate([self._confirm_request(self._finalists[0])])
+            self._evaluate([confirm_request(self.plan, self._finalists[0], 0)])
             self._rehearsal_s = self._clock() - began
         return [self._rehearsal_s] * min(self.plan.confirm.finalists, self._count)
 
-    # Confirming
+    # Racing and confirming
 
-    def _confirm(self, ask: int) -> None:
-        """Confirm the finalists, the best first; beyond the first, as many as there is time for."""
-        done = {t.number for t in self._stored if t.verdict(Stage.CONFIRM) is not None}
-        finalists = self._finalists
-        total = len(finalists)
-        for place, trial in enumerate(finalists, 1):
-            number, request = trial.number, self._confirm_request(trial)
-            if number not in done:
-                if place > 1 and self._has_no_time_for(request):
-                    left = [t.number for t in finalists[place - 1 :]]
-                    self._record(events=[event("unconfirmed", ask, self._epoch, trials=left)])
-                    return
-                began = self._clock()
-                (verdict,) = self._evaluate([request])
-                self._confirmed_s = self._clock() - began
-                self._record(verdicts=[(number, Stage.CONFIRM, verdict)])
-            self._report("confirm", place, total, replayed=number in done)
+    def _finals(self, ask: int) -> None:
+        """Race the best trials and confirm them until one wins."""
+        place = (ask, self._epoch)
+        trials = [trial for _, _, trial in self._ranked]
+        entrants = entrants_of(trials, self._stored, self._heights)
+        Finals(self.plan, _Desk(self), self._incumbent, entrants, self._events, place).run()
 
-    def _has_no_time_for(self, request: Request) -> bool:
+    def _has_time_for(self, requests: Sequence[Request]) -> bool:
+        """Whether the wall time that is left is enough for these, and, if they only race, for a
+        confirmation afterwards.
+        """
         limit, evaluator = self.plan.budget.seconds, self.plan.evaluator
-        if limit is None or not isinstance(evaluator, Estimates):
-            return False
-        # What the one before took is the better guess.
-        needed = self._confirmed_s or evaluator.estimate_s(request)
-        return self._spent_s() + needed > limit
-
-    def _confirm_request(self, trial: Trial) -> Request:
-        return Request(
-            trial.candidate,
-            Stage.CONFIRM,
-            self.plan.confirm_against,
-            trial=trial.number,
-            process_pairs=self.plan.confirm.process_pairs,
-            pairs=self.plan.confirm.pairs,
-            first_repeat=1,
-            state=self.plan.state,
-        )
+        if limit is None:
+            return True
+        if not isinstance(evaluator, Estimates):
+            is_race = any(r.stage is Stage.RACE for r in requests)
+            return not is_race or self._spent_s() + sum(self._estimates_s()) <= limit
+        needed = sum(evaluator.estimate_s(request) for request in requests)
+        if all(request.stage is Stage.CONFIRM for request in requests):
+            # What the one before took is the better guess.
+            needed = self._confirmed_s or needed
+        else:
+            needed += max(self._estimates_s())
+        return self._spent_s() + needed <= limit
 
     # Recording
 
@@ -578,6 +568,34 @@ class Campaign:
             self._observe(
                 Progress(phase, done, total, self._count, counts, self._best, seconds, replayed)
             )
+
+
+class _Desk:
+    """What the finals have of a campaign."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+
+    def judge(self, request: Request) -> Verdict:
+        """The verdict on a request; of a confirmation it is known afterwards how long it took."""
+        campaign = self._campaign
+        began = campaign._clock()
+        (verdict,) = campaign._evaluate([request])
+        if request.stage is Stage.CONFIRM:
+            campaign._confirmed_s = campaign._clock() - began
+        return verdict
+
+    def keep(self, verdicts: Sequence[tuple[int, Stage, Verdict]], events: Sequence[Event]) -> None:
+        """Record these."""
+        self._campaign._record(verdicts=verdicts, events=events)
+
+    def has_time_for(self, requests: Sequence[Request]) -> bool:
+        """Whether the wall time that is left is enough."""
+        return self._campaign._has_time_for(requests)
+
+    def report(self, phase: str, done: int, total: int) -> None:
+        """Tell whoever observes the campaign."""
+        self._campaign._report(phase, done, total, replayed=False)
 
 
 @contextmanager

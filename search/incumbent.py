@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.env.objective import log2_speedup, measurements_against
-from kernelwright.env.types import Candidate, Reference, Role, Stage, Unpaired, Verdict
+from kernelwright.env.types import Candidate, Reference, Role, Unpaired, Verdict
 from kernelwright.evaluators.statistics import CONFIDENCE, t_quantile
 from kernelwright.search.trial import Trial
 
@@ -88,8 +88,3 @@ def is_clearly_faster(verdict: Verdict, role: Role) -> bool:
         return mean > math.log(LARGE_LEAD)
     half = t_quantile(0.5 + CONFIDENCE / 2, fewest - 1) * math.sqrt(variance) / len(means)
     return mean > half
-
-
-def raced(trial: Trial) -> Verdict | None:
-    """The verdict that gave a trial its height, if it was taken before."""
-    return trial.verdict(Stage.RACE)

@@ -35,11 +35,14 @@ class StopRules:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmPlan:
-    """How many finalists are confirmed, on how many process pairs of how many pairs."""
+    """How many finalists may be confirmed, on how many process pairs of how many pairs, and the
+    chance that the whole search claims a win for what is no faster.
+    """
 
     finalists: int = 3
     process_pairs: int = 10
     pairs: int = 8
+    alpha: float = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,9 @@ class Baseline:
 class Plan:
     """A campaign, ready to run.
 
-    ``screen_pairs`` is the number of pairs in a screen of a target that measures; ``state`` is
-    where operands are when a call starts.
+    ``screen_pairs`` is the number of pairs in a screen of a target that measures; ``race_rounds``
+    how many rounds there are between screens and confirmations; ``state`` is where operands are
+    when a call starts.
     """
 
     space: Space
@@ -70,6 +74,7 @@ class Plan:
     batch: int = 8
     seed: int = 0
     screen_pairs: int = 1
+    race_rounds: int = 5
     state: CacheState = CacheState.COLD
 
     @property

@@ -1,8 +1,8 @@
 """Where trials, verdicts and events are kept: SQLite in WAL mode, or memory.
 
-Tables: ``trials`` (one row a candidate), ``verdicts`` (trial, stage), ``events``; beside them
-``meta`` (the resolved campaign, its baseline) and ``sittings`` (wall time). One `record` is one
-transaction, so a process killed at any instant leaves whole records and nothing else.
+Tables: ``trials`` (one row a candidate), ``verdicts`` (trial, stage, round), ``events``; beside
+them ``meta`` (the resolved campaign, its baseline) and ``sittings`` (wall time). One `record` is
+one transaction, so a process killed at any instant leaves whole records and nothing else.
 ``synchronous=NORMAL`` survives the death of the process; a transaction with an event that cost
 money is synced to the disk (``FULL``). Only the columns named ``at`` and the table ``sittings``
 hold wall times.
@@ -25,7 +25,7 @@ from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Stage, Verdict
 from kernelwright.search.trial import Event, Trial
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # The file of a run's folder that holds its store.
 DATABASE = "run.sqlite"
 _SCHEMA = """
@@ -39,7 +39,8 @@ CREATE TABLE IF NOT EXISTS trials (
 );
 CREATE TABLE IF NOT EXISTS verdicts (
     trial INTEGER NOT NULL REFERENCES trials (number), stage TEXT NOT NULL,
-    status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (trial, stage)
+    round INTEGER NOT NULL, status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (trial, stage, round)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS events (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, ask INTEGER NOT NULL, slot INTEGER NOT NULL,
@@ -51,6 +52,9 @@ CREATE TABLE IF NOT EXISTS sittings (
     search_s REAL NOT NULL, confirm_s REAL NOT NULL
 );
 """
+
+
+_VERDICTS = "SELECT trial, stage, verdict FROM verdicts ORDER BY trial, stage, round"
 
 
 class StoreError(RuntimeError):
@@ -125,7 +129,9 @@ class MemoryStore:
         self._trials.extend(trials)
         for number, stage, verdict in verdicts:
             old = self._trials[number]
-            kept = tuple(pair for pair in old.verdicts if pair[0] != stage)
+            # A race has rounds; what is judged again replaces what it was.
+            again = stage is not Stage.RACE
+            kept = tuple(pair for pair in old.verdicts if not (again and pair[0] == stage))
             self._trials[number] = replace(old, verdicts=(*kept, (stage, verdict)))
         for item in events:
             self._events.setdefault((item.ask, item.slot, item.kind), item)
@@ -285,8 +291,11 @@ class SqliteStore:
             if rows:
                 self._db.executemany("INSERT INTO trials VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
             if judged or verdicts:
+                # A race has rounds; what is judged again replaces what it was.
                 self._db.executemany(
-                    "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?)",
+                    "INSERT OR REPLACE INTO verdicts VALUES (?1, ?2, CASE ?2 WHEN 'race' THEN"
+                    " (SELECT count(*) FROM verdicts WHERE trial = ?1 AND stage = ?2) ELSE 0 END,"
+                    " ?3, ?4, ?5)",
                     _verdict_rows([*judged, *verdicts], now),
                 )
             if events:
@@ -323,7 +332,7 @@ class SqliteStore:
     def _trials(self) -> list[Trial]:
         verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
         order = {stage: i for i, stage in enumerate(Stage)}
-        for number, stage, text in self._read("SELECT trial, stage, verdict FROM verdicts"):
+        for number, stage, text in self._read(_VERDICTS):
             verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, text)))
         names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
         trials = []

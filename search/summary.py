@@ -28,17 +28,29 @@ NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid", "unconf
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """The confirmed trial of greatest speedup, wins before ties before losses; while none is
-    confirmed, the screened one of greatest objective.
+    """The confirmed trial, wins before ties before losses; while none is confirmed, the screened
+    one of greatest objective.
+
+    Of several wins (an extended search confirms again) it is the last, which a race put before the
+    others; choosing by their claims would credit the luckiest.
     """
     rank = {Status.WIN: 2, Status.TIE: 1, Status.LOSS: 0}
-    confirmed = [(rank[t.status], _ratio(t), -t.number, t) for t in trials if t.status.is_claim]
+    confirmed = [
+        (rank[t.status], _spent(t), _ratio(t), -t.number, t) for t in trials if t.status.is_claim
+    ]
     if confirmed:
         return max(confirmed)[-1]
     passed = [
         (t.objective, -t.number, t) for t in trials if t.objective is not None and t.status.passed
     ]
     return max(passed)[2] if passed else None
+
+
+def _spent(trial: Trial) -> float:
+    """Grows from win to win: each confirmation may spend less than the one before."""
+    verdict = trial.verdict(Stage.CONFIRM)
+    terms = None if verdict is None else verdict.terms
+    return -terms.alpha if terms is not None and trial.status is Status.WIN else 0.0
 
 
 def _ratio(trial: Trial) -> float:

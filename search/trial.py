@@ -22,9 +22,11 @@ class Trial:
     ``objective`` is the estimated log2 speedup over the baseline, None if the candidate failed.
     ``ask`` is the number of the driver's ask that proposed it.
 
+    A race comes in rounds, each with a verdict; the other stages have one.
+
     Raises:
-        ValueError: if there is no verdict, a stage stands twice, or the objective disagrees with
-            the first verdict's status.
+        ValueError: if there is no verdict, another stage stands twice, or the objective disagrees
+            with the first verdict's status.
     """
 
     number: int
@@ -42,7 +44,8 @@ class Trial:
         if self.number < 0:
             raise ValueError(f"Trial.number: expected >= 0, found {self.number}")
         stages = [Stage(stage) for stage, _ in self.verdicts]
-        if not stages or len(set(stages)) != len(stages):
+        once = [stage for stage in stages if stage is not Stage.RACE]
+        if not stages or len(set(once)) != len(once):
             raise ValueError(f"Trial.verdicts: expected one verdict a stage, found {stages}")
         first = self.verdicts[0][1]
         if first.status.passed != (self.objective is not None):
@@ -51,7 +54,7 @@ class Trial:
             raise ValueError(f"Trial.objective: expected a finite number, found {self.objective}")
 
     def verdict(self, stage: Stage) -> Verdict | None:
-        """The verdict of a stage, if it was reached."""
+        """The verdict of a stage, if it was reached; of a race that of its first round."""
         return next((v for s, v in self.verdicts if s == stage), None)
 
     @property

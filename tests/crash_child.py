@@ -69,7 +69,7 @@ def main() -> None:
         def watched(self, request: Request, judge=judge) -> Verdict:  # type: ignore[no-untyped-def]
             if mode == "judge" and request.stage is Stage.SCREEN and request.trial == at:
                 die()
-            if mode == "confirming" and request.stage is Stage.CONFIRM and confirmed == at:
+            if mode == "confirming" and request.stage is not Stage.SCREEN and confirmed == at:
                 die()
             return judge(self, request)
 

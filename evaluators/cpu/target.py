@@ -112,6 +112,7 @@ class Cpu:
 
     languages = frozenset(Language)
     deterministic = False
+    repeats = True
     evidence = Evidence.MEASURED
     constraints: tuple[Constraint, ...] = ()
     members_reason = ""

@@ -33,9 +33,10 @@ def test_spends_its_budget_and_confirms_the_best():
     trials = store.trials()
     assert (stop.rule, len(trials)) == ("trials", 20)
     best = sorted((t for t in trials if t.objective is not None), key=lambda t: -t.objective)[:3]
-    assert {t.number for t in trials if t.status is Status.WIN} == {t.number for t in best}
+    # A win ends it: the others would only spend more of the error rate.
+    assert [t.number for t in trials if t.status is Status.WIN] == [best[0].number]
     assert [e.kind for e in store.events()] == ["stopped", "finished"]
-    assert best_trial(trials).number in {t.number for t in best}
+    assert best_trial(trials).number == best[0].number
 
 
 def test_objectives_are_log2_speedups_over_the_baseline():
@@ -237,7 +238,7 @@ def test_a_stop_by_time_leaves_time_to_confirm_and_is_final():
     assert stop.rule == "seconds"
     assert "2.0 s are for confirming" in stop.reason
     assert 0 < count < 60
-    assert sum(t.status is Status.WIN for t in store.trials()) == 2
+    assert sum(t.status is Status.WIN for t in store.trials()) == 1
     # A fast clock changes nothing: the stop was recorded.
     again, _ = run(timed, store, clock=Clock(0.0))
     assert again == stop
@@ -255,7 +256,7 @@ def test_progress_is_reported_after_every_record():
     seen = []
     run(plan(), observe=seen.append)
     assert [p.trials for p in seen if p.phase == "search"] == [4, 8, 12, 16, 20]
-    assert [p.phase for p in seen[-3:]] == ["confirm"] * 3
+    assert [p.phase for p in seen[-2:]] == ["search", "confirm"]
     assert sum(seen[-1].by_status.values()) == 20
 
 
@@ -263,7 +264,7 @@ def test_a_summary_counts_each_trial_once_by_its_latest_verdict():
     _, store = run(plan())
     summary = summarise(store)
     assert sum(summary["by_status"].values()) == summary["trials"] == 20
-    assert summary["by_status"]["win"] == 3
+    assert summary["by_status"]["win"] == 1
     assert summary["finished"]
     assert summary["stop"]["rule"] == "trials"
 

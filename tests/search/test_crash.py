@@ -26,6 +26,7 @@ PLACES = [
     ("gemm_model_evolution", "confirm", 0),
     ("gemm_model_cost_model", "confirm", 2),
     ("gemm_model_random", "confirming", 1),
+    ("gemm_model_random", "confirming", 8),
 ]
 
 

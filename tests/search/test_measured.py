@@ -218,9 +218,9 @@ def test_what_was_paid_is_read_back_and_never_paid_again():
 class Timed(PairedJudge):
     """Takes 1 s a screen and ``confirmation`` s a confirmation, and says so."""
 
-    def __init__(self, confirmation):
+    def __init__(self, confirmation, claim=Status.TIE):
         super().__init__()
-        self.now, self.confirmation = 0.0, confirmation
+        self.now, self.confirmation, self.claim = 0.0, confirmation, claim
 
     def estimate_s(self, request):
         return self.confirmation
@@ -228,7 +228,8 @@ class Timed(PairedJudge):
     def judge(self, request):
         took = {Stage.SCREEN: 1.0, Stage.RACE: 0.0, Stage.CONFIRM: self.confirmation}
         self.now += took[request.stage]
-        return super().judge(request)
+        found = super().judge(request)
+        return replace(found, status=self.claim) if request.stage is Stage.CONFIRM else found
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_seconds_are_shared_between_search_and_confirmation(confirmation, screen
     stop, store = run(the_plan, clock=lambda: judge.now)
     assert stop.rule == "seconds"
     assert len(store.trials()) == screened
-    assert sum(t.status is Status.WIN for t in store.trials()) == confirmed
+    assert sum(t.status is Status.TIE for t in store.trials()) == confirmed
     left = [e.data["trials"] for e in store.events() if e.kind == "unconfirmed"]
     assert [len(numbers) for numbers in left] == ([] if confirmed == 3 or screened == 1 else [2])
     # The best is confirmed first.

@@ -1,0 +1,306 @@
+"""The finals: race the best trials on fresh samples, then confirm them one after the other.
+
+The winner is chosen by the race, and the samples of its confirmation are drawn afterwards, so the
+claim knows nothing of what chose it. The next finalist is confirmed only if the one before did not
+win. All confirmations of a search share one error rate: the k-th may spend α / 2^(k+1) of it (a
+Bonferroni bound on their sum, so stopping at a win, going on after a tie and a larger budget later
+are all paid for).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernelwright.env.objective import location, log2_speedup, measurements_against
+from kernelwright.env.protocols import Repeats
+from kernelwright.env.types import (
+    REFERENCE_FAILED,
+    Candidate,
+    Request,
+    Role,
+    Stage,
+    Status,
+    Unpaired,
+    Verdict,
+)
+from kernelwright.search.incumbent import Incumbent
+from kernelwright.search.plan import Plan
+from kernelwright.search.race import Race
+from kernelwright.search.trial import Event, Trial, event
+
+# The most trials that are raced.
+FIELD = 256
+RACED, DETHRONED, UNCONFIRMED = "raced", "dethroned_in_race", "unconfirmed"
+
+
+class Desk(Protocol):
+    """What the finals need of a campaign: a judge, a record, and a clock."""
+
+    def judge(self, request: Request) -> Verdict:
+        """The verdict on a request."""
+        ...
+
+    def keep(self, verdicts: Sequence[tuple[int, Stage, Verdict]], events: Sequence[Event]) -> None:
+        """Record these."""
+        ...
+
+    def has_time_for(self, requests: Sequence[Request]) -> bool:
+        """Whether the budget has room for these requests."""
+        ...
+
+    def report(self, phase: str, done: int, total: int) -> None:
+        """Say how far it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entrants:
+    """Who takes part.
+
+    ``trials`` are the best first; ``stored`` are all verdicts by trial that are known from an
+    earlier sitting, ``heights`` how many races of a trial's were for its height as incumbent.
+    """
+
+    trials: tuple[Trial, ...]
+    stored: Mapping[int, Sequence[tuple[Stage, Verdict]]]
+    heights: Mapping[int, int]
+
+    def confirmation(self, trial: Trial) -> Verdict | None:
+        """The stored confirmation of a trial."""
+        found = (v for stage, v in self.stored.get(trial.number, ()) if stage is Stage.CONFIRM)
+        return next(found, None)
+
+    def rounds(self, trial: Trial, reference: Candidate) -> list[Verdict]:
+        """The stored races of a trial against a reference, and those that it failed."""
+        races = [v for stage, v in self.stored.get(trial.number, ()) if stage is Stage.RACE]
+        later = races[self.heights.get(trial.number, 0) :]
+        return [
+            v
+            for v in later
+            if not v.measurements or v.measurements[0].reference_key == reference.key
+        ]
+
+    @property
+    def spent(self) -> int:
+        """How many confirmations there have been."""
+        return sum(any(s is Stage.CONFIRM for s, _ in pairs) for pairs in self.stored.values())
+
+
+class Finals:
+    """The finals of one search.
+
+    Args:
+        plan: the campaign's.
+        desk: judge, record and clock.
+        incumbent: what races are against.
+        entrants: who takes part.
+        past: events that are recorded already.
+        place: where events of these finals stand: the ask and the epoch.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        desk: Desk,
+        incumbent: Incumbent,
+        entrants: Entrants,
+        past: Sequence[Event] = (),
+        place: tuple[int, int] = (0, 0),
+    ) -> None:
+        self._plan, self._desk, self._entrants, self._place = plan, desk, entrants, place
+        self._past = {e.kind: e for e in past if (e.ask, e.slot) == place}
+        self._incumbent = incumbent
+        if DETHRONED in self._past:
+            self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
+
+    def run(self) -> list[Trial]:
+        """Race and confirm; the finalists in the order of the race."""
+        finalists = self.raced()[: self._plan.confirm.finalists]
+        self._confirm(finalists)
+        return finalists
+
+    # The race
+
+    def raced(self) -> list[Trial]:
+        """The entrants that are left, the best first."""
+        trials = {trial.number: trial for trial in self._entrants.trials}
+        if RACED in self._past:
+            ranking: list[int] = self._past[RACED].data["ranking"]
+            return [trials[number] for number in ranking if number in trials]
+        evaluator = self._plan.evaluator
+        repeats = isinstance(evaluator, Repeats) and evaluator.repeats
+        if not (repeats and self._plan.race_rounds and len(trials) > 1):
+            return list(trials.values())
+        while True:
+            try:
+                found, reason = self._race()
+            except _ReferenceFailedError as failure:
+                key = self._incumbent.reference.candidate.key
+                fallen = event(DETHRONED, *self._place, key=key, evidence=failure.evidence)
+                self._desk.keep([], [fallen])
+                self._incumbent = Incumbent.of_baseline(self._plan.baseline.candidate)
+            else:
+                break
+        ranking = [trial.number for trial in found]
+        self._desk.keep([], [event(RACED, *self._place, ranking=ranking, reason=reason)])
+        return found
+
+    def _race(self) -> tuple[list[Trial], str]:
+        """The entrants that are left, the best first, and why the race ended."""
+        reference = self._incumbent.reference
+        trials = [t for t in self._entrants.trials if not self._is_fallen(t)]
+        race = Race(
+            [_screened(trial) for trial in trials],
+            comparable=[_reference_key(trial) == reference.candidate.key for trial in trials],
+            keep=self._plan.confirm.finalists,
+            rounds=self._plan.race_rounds,
+        )
+        known = [self._entrants.rounds(trial, reference.candidate) for trial in trials]
+        # Not the repeats of a screen, nor of a confirmation.
+        first_repeat = 1 + self._plan.confirm.process_pairs * self._plan.confirm.pairs
+        number = 0
+        while (heat := race.heat()) is not None:
+            requests = {
+                entrant: self._race_request(trials[entrant], heat.pairs, first_repeat)
+                for entrant in heat.entrants
+            }
+            unknown = [r for e, r in requests.items() if len(known[e]) <= number]
+            if unknown and not self._desk.has_time_for(unknown):
+                return [trials[entrant] for entrant in race.ranking], "seconds"
+            logs: dict[int, list[float]] = {}
+            for done, (entrant, request) in enumerate(requests.items(), 1):
+                found = known[entrant][number] if number < len(known[entrant]) else None
+                if found is None:
+                    found = self._judged(request)
+                    self._desk.keep([(request.trial, Stage.RACE, found)], [])
+                logs[entrant] = self._logs(found)
+                self._desk.report("race", done, len(requests))
+            race.tell(logs)
+            first_repeat += heat.pairs
+            number += 1
+        return [trials[entrant] for entrant in race.ranking], "rounds"
+
+    def _is_fallen(self, trial: Trial) -> bool:
+        fallen = self._past.get(DETHRONED)
+        return fallen is not None and fallen.data["key"] == trial.candidate.key
+
+    def _judged(self, request: Request) -> Verdict:
+        verdict = self._desk.judge(request)
+        if verdict.code == REFERENCE_FAILED and self._incumbent.is_a_candidate:
+            key = self._incumbent.reference.candidate.key
+            self._past[DETHRONED] = event(DETHRONED, *self._place, key=key)
+            raise _ReferenceFailedError(verdict.evidence)
+        return verdict
+
+    def _race_request(self, trial: Trial, pairs: int, first_repeat: int) -> Request:
+        return Request(
+            trial.candidate,
+            Stage.RACE,
+            (self._incumbent.reference,),
+            trial=trial.number,
+            pairs=pairs,
+            first_repeat=first_repeat,
+            state=self._plan.state,
+        )
+
+    def _logs(self, verdict: Verdict) -> list[float]:
+        """Log ratios on the scale of the objective; none if it failed."""
+        if not verdict.status.passed:
+            return []
+        role, height = self._incumbent.reference.role, self._incumbent.height
+        return _on_the_scale(verdict, role, height)
+
+    # The claims
+
+    def _confirm(self, finalists: Sequence[Trial]) -> None:
+        """Confirm the finalists until one wins; beyond the first, as many as there is time for."""
+        spent = self._entrants.spent
+        for place, trial in enumerate(finalists, 1):
+            verdict = self._entrants.confirmation(trial)
+            if verdict is None:
+                request = confirm_request(self._plan, trial, spent)
+                if place > 1 and not self._desk.has_time_for([request]):
+                    left = [t.number for t in finalists[place - 1 :]]
+                    self._desk.keep([], [event(UNCONFIRMED, *self._place, trials=left)])
+                    return
+                verdict = self._desk.judge(request)
+                spent += 1
+                self._desk.keep([(trial.number, Stage.CONFIRM, verdict)], [])
+            self._desk.report("confirm", place, len(finalists))
+            # On a host where nothing can be claimed the next one would fare no better.
+            if verdict.status in (Status.WIN, Status.UNSTABLE):
+                return
+
+
+class _ReferenceFailedError(Exception):
+    """The incumbent failed as the reference of a race."""
+
+    def __init__(self, evidence: str) -> None:
+        super().__init__(evidence)
+        self.evidence = evidence
+
+
+def confirm_request(plan: Plan, trial: Trial, spent: int) -> Request:
+    """What a confirmation asks, after so many others of this search."""
+    return Request(
+        trial.candidate,
+        Stage.CONFIRM,
+        plan.confirm_against,
+        trial=trial.number,
+        process_pairs=plan.confirm.process_pairs,
+        pairs=plan.confirm.pairs,
+        first_repeat=1,
+        state=plan.state,
+        alpha=spend(plan.confirm.alpha, spent),
+    )
+
+
+def spend(alpha: float, spent: int) -> float:
+    """The share of a search's error rate that the confirmation after ``spent`` others may use; all
+    shares sum up to less than the whole.
+    """
+    return max(alpha / 2.0 ** (spent + 1), math.ulp(0.0))
+
+
+def _reference_key(trial: Trial) -> str:
+    return trial.verdicts[0][1].measurements[0].reference_key
+
+
+def _screened(trial: Trial) -> list[float]:
+    """The log ratios of a screen, such that their location is the trial's objective."""
+    verdict = trial.verdicts[0][1]
+    role = verdict.measurements[0].role
+    ratio = log2_speedup(verdict, role)
+    assert ratio is not None
+    assert trial.objective is not None
+    return _on_the_scale(verdict, role, trial.objective - ratio)
+
+
+def _on_the_scale(verdict: Verdict, role: Role, height: float) -> list[float]:
+    """The log ratios of a verdict's calls, averaged over workloads, moved so that their location is
+    that of the verdict (whose ratio may be capped) above a reference of this height in log2.
+    """
+    ratio = log2_speedup(verdict, role)
+    assert ratio is not None
+    each = [
+        [math.log(m.samples.reference_ns[0] / c) for c in m.samples.candidate_ns]
+        if isinstance(m.samples, Unpaired)
+        else [math.log(r / c) for pair in m.samples for c, r in pair.samples_ns]
+        for m in measurements_against(verdict, role)
+    ]
+    logs = [sum(calls) / len(each) for calls in zip(*each, strict=False)]
+    shift = (ratio + height) * math.log(2) - location(logs)
+    return [log + shift for log in logs]
+
+
+def entrants_of(
+    trials: Sequence[Trial],
+    stored: Sequence[Trial] = (),
+    heights: Mapping[int, int] | None = None,
+) -> Entrants:
+    """Who takes part: the best ``FIELD`` of ranked trials, with what is stored of all."""
+    known = {trial.number: trial.verdicts for trial in stored}
+    return Entrants(tuple(trials[:FIELD]), known, heights or {})
