@@ -71,11 +71,15 @@ def build(campaign: Campaign) -> Built:
         ),
         stop=StopRules(file.stop.roofline, file.stop.plateau),
         confirm=ConfirmPlan(
-            file.judge.confirm.finalists, confirm.get("process_pairs", 1), confirm.get("pairs", 1)
+            file.judge.confirm.finalists,
+            confirm.get("process_pairs", 1),
+            confirm.get("pairs", 1),
+            file.judge.confirm.alpha,
         ),
         batch=file.batch,
         seed=file.seed,
         screen_pairs=judge.get("screen", {}).get("pairs", 1),
+        race_rounds=judge.get("race", {}).get("rounds", 0),
         state=state,
     )
     resolved = resolved_config(campaign, hashes, judge)

@@ -29,6 +29,7 @@ _DEFAULTS: dict[str, Any] = {
     "profile": _MODELLED,
     "state": "cold",
     "screen.pairs": 5,
+    "race.rounds": 5,
     "confirm.process_pairs": 10,
     "confirm.pairs": 8,
 }
@@ -78,7 +79,8 @@ def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[
     if untold:
         found = f"{name}, which names the judge key {untold[0]} and is never told it"
         raise document.error(("target", "name"), "a target that takes 'judging'", found)
-    out: dict[str, Any] = {"confirm": {"finalists": section.confirm.finalists}}
+    confirm = section.confirm
+    out: dict[str, Any] = {"confirm": {"finalists": confirm.finalists, "alpha": confirm.alpha}}
     for key, value in _given(section).items():
         path = ("judge", *key.split("."))
         if key not in legal:
@@ -111,6 +113,7 @@ def _given(section: JudgeSection) -> dict[str, Any]:
         "policy.static_state": section.policy.static_state,
         "state": section.state,
         "screen.pairs": section.screen.pairs,
+        "race.rounds": section.race.rounds,
         "confirm.process_pairs": section.confirm.process_pairs,
         "confirm.pairs": section.confirm.pairs,
     }

@@ -62,10 +62,22 @@ class ScreenSection(_Strict):
     ] = None
 
 
-class ConfirmSection(_Strict):
-    """How finalists are confirmed."""
+class RaceSection(_Strict):
+    """How finalists are chosen, on fresh samples."""
 
-    finalists: Annotated[int, Field(ge=1, le=100, description="trials that are confirmed")] = 3
+    rounds: Annotated[
+        int | None, Field(ge=0, le=20, description="rounds of fresh pairs at most (5)")
+    ] = None
+
+
+class ConfirmSection(_Strict):
+    """How finalists are confirmed, one after the other until one wins."""
+
+    finalists: Annotated[int, Field(ge=1, le=100, description="trials that may be confirmed")] = 3
+    alpha: Annotated[
+        float,
+        Field(ge=1e-6, le=0.1, description="chance that a search claims what is no faster"),
+    ] = 0.01
     process_pairs: Annotated[
         int | None, Field(ge=2, le=1000, description="pairs of processes a finalist (10)")
     ] = None
@@ -104,6 +116,7 @@ class JudgeSection(_Strict):
     policy: PolicySection = PolicySection()
     state: Annotated[Literal["cold", "warm"] | None, Field(description="cache state (cold)")] = None
     screen: ScreenSection = ScreenSection()
+    race: RaceSection = RaceSection()
     confirm: ConfirmSection = ConfirmSection()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -107,7 +108,7 @@ class GpuModel:
     evidence = Evidence.MODELLED
     library: Candidate | None = None
     members_reason = ""
-    judge_keys = MODELLED_JUDGE_KEYS
+    judge_keys = MappingProxyType({**MODELLED_JUDGE_KEYS, "race.rounds": None})
 
     def __init__(
         self,

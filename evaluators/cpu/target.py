@@ -126,6 +126,7 @@ class Cpu:
             "policy.static_state": tuple(StaticState),
             "state": ("cold", "warm"),
             "screen.pairs": None,
+            "race.rounds": None,
             "confirm.process_pairs": None,
             "confirm.pairs": None,
         }

@@ -55,7 +55,8 @@ def test_what_is_not_said_is_strict_and_full():
     assert judging_of(JudgeSection()) == Judging()
     assert Judging().policy == Policy(Profile.STRICT, (), (), StaticState.ALLOW)
     assert section({}) == {
-        "confirm": {"finalists": 3, "process_pairs": 10, "pairs": 8},
+        "confirm": {"finalists": 3, "alpha": 0.01, "process_pairs": 10, "pairs": 8},
+        "race": {"rounds": 5},
         "profile": "strict",
         "check": "full",
         "policy": {"symbols": [], "libraries": [], "static_state": "allow"},

@@ -27,7 +27,8 @@ ON_A_MODEL = {
     "judge": {
         "profile": "basic",
         "state": "cold",
-        "confirm": {"finalists": 1, "process_pairs": 3, "pairs": 2},
+        "race": {"rounds": 1},
+        "confirm": {"finalists": 1, "alpha": 0.02, "process_pairs": 3, "pairs": 2},
     },
     "budget": {"trials": 12, "seconds": 50.0, "calls": 9, "tokens": 99},
     "stop": {"roofline": 0.99, "plateau": 50},
@@ -56,7 +57,8 @@ ON_THE_CPU = {
         "check": "full",
         "policy": {"symbols": ["f*"], "libraries": ["libf.so"], "static_state": "allow"},
         "screen": {"pairs": 1},
-        "confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1},
+        "race": {"rounds": 0},
+        "confirm": {"finalists": 1, "alpha": 0.02, "process_pairs": 2, "pairs": 1},
     },
     "budget": {"trials": 1},
 }
