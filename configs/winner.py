@@ -140,7 +140,9 @@ def unit(problem: Problem, made: Program) -> str:
 def _facts(best: Winner, made: Program) -> list[str]:
     trial, problem = best.trial, best.problem
     entry = best_entry(trial)
-    measurement = trial.verdicts[-1][1].measurements[0]
+    measured = trial.measured
+    assert measured is not None
+    measurement = measured.measurements[0]
     claim = f"{entry['status']}: {entry['speedup']:.3f}x the {best.baseline} baseline"
     if entry["ci_low"] is not None and entry["ci_high"] is not None:
         claim += f", 95% interval {entry['ci_low']:.3f} to {entry['ci_high']:.3f}"
@@ -152,6 +154,7 @@ def _facts(best: Winner, made: Program) -> list[str]:
         "",
         f"  {declaration(problem)};",
         "",
+        *([f"WARNING: {entry['warning']}"] if entry["warning"] else []),
         f"{claim} ({entry['evidence']}, operands {measurement.cache_state.value})",
         f"campaign:  {best.resolved['name']}, trial {trial.number}",
         f"candidate: {trial.candidate.key} ({trial.candidate.language.value})",
@@ -181,7 +184,8 @@ def _command(best: Winner) -> str:
 
 def _compiler(trial: Trial) -> str | None:
     """The toolchain that a trial's measurements name in their machine."""
-    machine = trial.verdicts[-1][1].measurements[0].machine.lower()
+    measured = trial.measured
+    machine = measured.measurements[0].machine.lower() if measured else ""
     return next((name for name in TOOLCHAINS[::-1] if name in machine), None)
 
 

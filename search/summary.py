@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.env.compiler.schedule.trace import print_trace
@@ -19,6 +20,7 @@ from kernelwright.env.types import (
     Status,
     Verdict,
 )
+from kernelwright.evaluators.naive import NAIVE_CLOCK, NAIVE_PROFILE, NAIVE_WARNING
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
@@ -40,10 +42,13 @@ def best_trial(trials: list[Trial]) -> Trial | None:
     ]
     if confirmed:
         return max(confirmed)[-1]
+    # Where a host was too noisy to say anything it was no fault of the candidate's.
     passed = [
-        (t.objective, -t.number, t) for t in trials if t.objective is not None and t.status.passed
+        (t.status is Status.UNSTABLE, t.objective, -t.number, t)
+        for t in trials
+        if t.objective is not None and (t.status.passed or t.status is Status.UNSTABLE)
     ]
-    return max(passed)[2] if passed else None
+    return max(passed)[-1] if passed else None
 
 
 def _spent(trial: Trial) -> float:
@@ -83,7 +88,9 @@ def best_entry(trial: Trial) -> dict[str, Any]:
     confirmation the speedup is a single screen's.
     """
     interval = claimed(trial)
-    measurement = trial.verdicts[-1][1].measurements[0]
+    measured = trial.measured
+    assert measured is not None
+    measurement = measured.measurements[0]
     return {
         "key": trial.candidate.key,
         "status": trial.status.value,
@@ -97,7 +104,13 @@ def best_entry(trial: Trial) -> dict[str, Any]:
         "candidate": shown(trial.candidate),
         "facts": dict(trial.verdicts[-1][1].facts),
         "log": trial.verdicts[-1][1].log,
+        "warning": NAIVE_WARNING if measurement.clock == NAIVE_CLOCK else None,
     }
+
+
+def warning(config: Mapping[str, Any]) -> str | None:
+    """What every report of a resolved campaign says first; None where there is nothing to say."""
+    return NAIVE_WARNING if config.get("judge", {}).get("profile") == NAIVE_PROFILE else None
 
 
 def summarise(store: Store) -> dict[str, Any]:
@@ -110,6 +123,7 @@ def summarise(store: Store) -> dict[str, Any]:
     calls = _calls(events)
     counts = Counter(trial.status.value for trial in trials)
     return {
+        "warning": warning(json.loads(meta["config"])) if "config" in meta else None,
         "best": best_entry(best) if best else None,
         "library_ratio": library.estimate if library else None,
         "library_low": _known(library.low) if library else None,

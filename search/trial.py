@@ -62,6 +62,11 @@ class Trial:
         """The status of the latest verdict."""
         return self.verdicts[-1][1].status
 
+    @property
+    def measured(self) -> Verdict | None:
+        """The latest verdict with samples, None if there is none."""
+        return next((v for _, v in reversed(self.verdicts) if v.measurements), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

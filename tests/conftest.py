@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def pytest_addoption(parser):
     parser.addoption(
@@ -9,3 +11,17 @@ def pytest_addoption(parser):
         action="store_true",
         help="write the golden files instead of comparing them",
     )
+
+
+@pytest.fixture(autouse=True)
+def calm_host(request, monkeypatch):
+    """A host on which identical kernels are alike and nothing disturbs: what the suite's own load
+    does to timings decides no test. ``@pytest.mark.real_host`` asks for the real one.
+    """
+    if request.node.get_closest_marker("real_host"):
+        return
+    from kernelwright.evaluators.cpu.host import Likeness, Watch
+    from kernelwright.evaluators.cpu.target import Cpu
+
+    monkeypatch.setattr(Cpu, "_likeness", lambda self, state: Likeness((0.0, 0.0), 0.0))
+    monkeypatch.setattr(Watch, "is_disturbed", lambda self, conditions, pair_ns: False)

@@ -97,6 +97,11 @@ class Builder:
         self._known: dict[tuple[str, str], Loadable | BuildFailureError] = {}
         self._own: BinaryFacts | None = None
 
+    def of(self, problem: Problem) -> Builder:
+        """A builder of another problem's candidates, in the same way."""
+        rest = (self._toolchain, self._flags, self._cache, self._policy, self._threads)
+        return Builder(problem, *rest)
+
     def build(self, candidate: Candidate, workload: Workload) -> Loadable:
         """What a worker loads for a candidate.
 
@@ -121,17 +126,13 @@ class Builder:
         try:
             text = self.text(candidate, workload)
             build = self._cache.build(text, self._toolchain, self._flags, confined=True)
-        except ScheduleError as error:
-            raise BuildFailureError(Status.BUILD_ERROR, "illegal_directive", str(error)) from None
         except BuildError as error:
             self._see_that_it_compiles()
             said = printable(error.log)
             first = _first_error(said) or printable(str(error)).splitlines()[0]
             raise BuildFailureError(Status.BUILD_ERROR, "compile_error", first, said) from None
-        except ProgramError as error:
-            raise BuildFailureError(Status.BUILD_ERROR, "no_program", str(error)) from None
         except CompilerError as error:
-            raise BuildFailureError(Status.BUILD_ERROR, "not_lowered", str(error)) from None
+            raise unwritten(error) from None
         size, log = build.library.stat().st_size, printable(build.log)
         if size > LIBRARY_BYTES:
             build.library.unlink()  # the cache keeps none of it
@@ -209,6 +210,16 @@ class Builder:
             reason = f"{self._problem.name} has no library reference"
             raise BuildFailureError(Status.BUILD_ERROR, "no_program", reason)
         return Loadable(function=library.function)
+
+
+def unwritten(error: CompilerError) -> BuildFailureError:
+    """The failure of a candidate that has no C text."""
+    code = "not_lowered"
+    if isinstance(error, ScheduleError):
+        code = "illegal_directive"
+    elif isinstance(error, ProgramError):
+        code = "no_program"
+    return BuildFailureError(Status.BUILD_ERROR, code, str(error))
 
 
 def _first_error(log: str) -> str | None:

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.options import ProblemError
-from kernelwright.env.types import Arm, CacheState, ProcessPair, Status, Verdict
+from kernelwright.env.types import Arm, CacheState, Conditions, ProcessPair, Status, Verdict
 from kernelwright.evaluators.cpu.draws import PLAIN, WHOLE, Drawn, Draws
 from kernelwright.evaluators.cpu.floor import Floor
+from kernelwright.evaluators.cpu.host import Watch
 from kernelwright.evaluators.cpu.isolation import numbers
 from kernelwright.evaluators.cpu.memory import Arena
 from kernelwright.evaluators.cpu.native import judge
@@ -96,14 +97,15 @@ def shape_for(least_ns: float, floor: Floor, slot_bytes: int) -> Shape:
 @dataclass
 class Sitting:
     """What all process pairs of a judge's sitting have in common: the secret, the cores, what the
-    harness itself takes, the longest that a call may take, in s, and by workload the CPU time that
-    references usually take outside calls.
+    harness itself takes, the longest that a call may take, in s, who watches the host, and by
+    workload the CPU time that references usually take outside calls.
     """
 
     secret: Secret
     where: Placement
     floor: Floor
     limit_s: float
+    watch: Watch
     pairs: int = 0
     usual_ns: dict[str, float] = field(default_factory=dict)
 
@@ -159,6 +161,7 @@ class Pair:
         self._outside: dict[Arm, list[Called]] = {arm: [] for arm in Arm}
         self.worst_error = 0.0
         self.fastest_ns = math.inf
+        self.disturbed = 0
         self.call_s: dict[Arm, float] = {}
         self.facts: dict[str, float] = {}
         try:
@@ -168,17 +171,27 @@ class Pair:
             what = f"{draws.problem.name} {draws.workload.label}: no memory for its arrays: {error}"
             raise ProblemError(what) from None
 
-    def measure(self, asked: Asked, order: tuple[Arm, Arm]) -> ProcessPair:
+    def measure(
+        self, asked: Asked, order: tuple[Arm, Arm], roles: tuple[Arm, Arm] | None = None
+    ) -> ProcessPair:
         """Timed pairs of both arms, with more calls of the candidate in between.
+
+        Args:
+            asked: how many, and in which state.
+            order: who is started first.
+            roles: who is called first in the first pair; then they take turns.
 
         Raises:
             ArmFailedError: if an arm fails.
             ProblemError: if the problem cannot be drawn.
         """
         limit_s, state = self._sitting.limit_s, asked.state
-        samples: list[dict[Arm, Called]] = []
+        roles = roles or order
+        taken: list[tuple[dict[Arm, Called], Conditions, bool]] = []
+        more = asked.pairs
         workers: dict[Arm, Worker] = {}
         pending = self._order_of_calls(asked)
+        watch = self._sitting.watch
         try:
             for arm in order:
                 workers[arm] = self._started(arm)
@@ -191,7 +204,7 @@ class Pair:
                     limit_s = min(limit_s, max(LEAST_LIMIT_S, HOPELESS * times[arm] / 1e9))
             # A single time may have met an interruption: two have to say that it is slow.
             was_slow = times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]
-            turn = int(self._rng.integers(2))
+            turn = 0
             while pending:
                 kind = pending.popleft()
                 load = self._load(kind)
@@ -200,13 +213,21 @@ class Pair:
                     continue
                 turn += 1
                 calls: dict[Arm, Called] = {}
-                for arm in order if turn % 2 else order[::-1]:
+                clock_hz = watch.look()
+                for arm in roles if turn % 2 else roles[::-1]:
                     began = time.perf_counter()
                     run = self._checked if arm is Arm.CANDIDATE else self._run
                     calls[arm] = run(load, workers[arm], arm, state, limit_s)
                     times[arm] = calls[arm].time_ns
                     self.call_s[arm] = time.perf_counter() - began
-                samples.append(calls)
+                each = [(c.interruptions, c.waited_ns) for c in calls.values()]
+                seen = watch.conditions(clock_hz, each)
+                pair_ns = self.shape.batch * sum(c.time_ns for c in calls.values())
+                is_disturbed = watch.is_disturbed(seen, pair_ns)
+                taken.append((calls, seen, is_disturbed))
+                if is_disturbed and more:
+                    more -= 1
+                    pending.append(PLAIN)
                 is_slow = times[Arm.CANDIDATE] > SLOW * times[Arm.REFERENCE]
                 if asked.may_stop and was_slow and is_slow:
                     pending = deque(rest for rest in pending if rest != PLAIN)
@@ -216,12 +237,36 @@ class Pair:
             self._note(workers[Arm.CANDIDATE])
         finally:
             self._close(workers)
+        return self._kept(asked.pairs, taken, usual, order[0], roles)
+
+    def _kept(
+        self,
+        wanted: int,
+        taken: list[tuple[dict[Arm, Called], Conditions, bool]],
+        usual: float,
+        started_first: Arm,
+        roles: tuple[Arm, Arm],
+    ) -> ProcessPair:
+        """The pairs that nothing disturbed, in the order in which they were taken; where those are
+        too few, as many of the others as are missing.
+        """
+        calm = sum(not is_disturbed for *_, is_disturbed in taken)
+        room = max(0, wanted - calm)
+        kept = []
+        for calls, seen, is_disturbed in taken:
+            if not is_disturbed or room:
+                kept.append((calls, seen))
+                room -= is_disturbed
+        kept = kept[:wanted]
+        self.disturbed = max(0, len(kept) - calm)
         charged = tuple(
             (self._charged(calls[Arm.CANDIDATE], usual), self._charged(calls[Arm.REFERENCE], usual))
-            for calls in samples
+            for calls, _ in kept
         )
         self.fastest_ns = min(min(pair) for pair in charged)
-        return ProcessPair(order[0], order, charged)
+        conditions = tuple(seen for _, seen in kept)
+        discarded = len(taken) - len(kept)
+        return ProcessPair(started_first, roles, charged, conditions, discarded)
 
     def _usual(self, reference: Worker, *, of_both: bool) -> float:
         """The CPU time in ns that a call usually takes outside the call itself: the reference's

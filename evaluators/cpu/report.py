@@ -4,19 +4,13 @@ isolation are in force.
 
 from __future__ import annotations
 
-import statistics
-
-from kernelwright.env.objective import process_log_ratios
-from kernelwright.env.problems.row_sum import row_sum
-from kernelwright.env.types import Reference, Request, Role, Stage
 from kernelwright.evaluators.cpu.floor import Floor, measured_floor
+from kernelwright.evaluators.cpu.host import probe_problem
 from kernelwright.evaluators.cpu.isolation import PARTS, is_root, required
 from kernelwright.evaluators.cpu.placement import at_work, placement
-from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
+from kernelwright.evaluators.cpu.target import Cpu
 
 Rows = list[tuple[str, str, str]]
-# Of the same kernel against itself.
-PROCESS_PAIRS, PAIRS = 6, 8
 
 
 def sections() -> dict[str, Rows]:
@@ -42,23 +36,9 @@ def sections() -> dict[str, Rows]:
 
 
 def _noise() -> tuple[str, str]:
-    """How far the same kernel seems from itself."""
-    problem = row_sum(rows=256, cols=1024)
-    base = unscheduled_program(problem)
-    judge = Cpu(problem)
-    request = Request(
-        base,
-        Stage.CONFIRM,
-        (Reference(Role.BASELINE, base),),
-        process_pairs=PROCESS_PAIRS,
-        pairs=PAIRS,
-    )
-    (verdict,) = judge.evaluate([request])
-    if not verdict.measurements:
-        return "-", f"{verdict.status} ({verdict.code})"
-    logs = process_log_ratios(verdict.measurements[0])
-    spread = 100 * statistics.stdev(logs)
-    return f"{spread:.2f} %", f"spread of {len(logs)} process pairs of one kernel"
+    """How far identical kernels seem apart."""
+    found = Cpu(probe_problem()).likeness()
+    return f"{100 * found.effect:.2f} %", str(found)
 
 
 def _isolation(floor: Floor) -> Rows:

@@ -52,6 +52,16 @@ from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadab
 from kernelwright.evaluators.cpu.draws import Draws
 from kernelwright.evaluators.cpu.facts import EMPTY
 from kernelwright.evaluators.cpu.floor import measured_floor
+from kernelwright.evaluators.cpu.host import (
+    AA_PAIRS,
+    ADVICE,
+    DISTURBED,
+    PROBE,
+    Likeness,
+    Watch,
+    likeness,
+    probe_problem,
+)
 from kernelwright.evaluators.cpu.library import described
 from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
 from kernelwright.evaluators.cpu.native import program
@@ -161,6 +171,9 @@ class Cpu:
         self._one_thread = ThreadpoolController()
         # By workload: the fastest that any kernel was so far.
         self._least_ns: dict[str, float] = {}
+        self._alike: Likeness | None = None
+        self._probe: Loadable | None = None
+        self._probe_ns: float | None = None
         self._call_s: dict[str, float] = {}
         self._machine: Machine | None = None
         self._is_measured = False
@@ -238,13 +251,15 @@ class Cpu:
 
     def estimate_s(self, request: Request) -> float:
         """The wall time that a request will take, from the calls measured so far, in s."""
+        is_claim = request.stage is Stage.CONFIRM
+        own = self._alike.seconds if self._alike is not None and is_claim else 0.0
         total = 0.0
         for against in request.against:
             arms = (request.candidate, against.candidate)
             calls = sum(self._seconds(arm) for arm in arms)
             start = LIBRARY_START_S if against.candidate.language is Language.LIBRARY else START_S
             total += request.process_pairs * ((request.pairs + MORE_CALLS) * calls + start)
-        return total * len(self.problem.workloads)
+        return own + total * len(self.problem.workloads)
 
     def _seconds(self, candidate: Candidate) -> float:
         """The wall time of a checked call; of an unknown library the shortest that is known, of
@@ -276,6 +291,15 @@ class Cpu:
             return None
         used, self._sitting = self._sitting.secret.disclosed(), None
         return used
+
+    def likeness(self, state: CacheState = CacheState.COLD) -> Likeness:
+        """How far identical kernels seem apart on this host now.
+
+        Raises:
+            ArmFailedError: if the judge's own kernel fails.
+        """
+        with at_work(self._where), self._one_thread.limit(limits=1, user_api="blas"):
+            return self._likeness(state)
 
     def _judge(self, request: Request) -> Verdict:
         if self.missing:
@@ -313,6 +337,12 @@ class Cpu:
         measurements: list[Measurement] = []
         worst, facts = 0.0, dict(built[0][1].facts)
         try:
+            if request.stage is Stage.CONFIRM or self._alike is None:
+                self._alike = self._likeness(request.state)
+            facts["host.likeness"] = self._alike.effect
+            if request.stage is Stage.CONFIRM and self._alike.is_noisy:
+                what = f"{self._alike}, which leaves nothing to claim: {ADVICE}"
+                return Verdict(Status.UNSTABLE, "noisy_host", what, facts=tuple(facts.items()))
             for workload, candidate in built:
                 for against in request.against:
                     arms = {Arm.CANDIDATE: candidate, Arm.REFERENCE: others[workload, against.role]}
@@ -339,12 +369,15 @@ class Cpu:
                 log=built[0][1].log,
                 floors_ns=tuple((label, floor) for label, floor in floors if floor),
             )
+            facts |= _host_facts(measurements, self._sat().watch)
+            passed = replace(passed, facts=tuple(facts.items()))
             if request.stage is not Stage.CONFIRM:
                 return passed
             self._see_that_the_clock_is_fine_enough(passed)
+            self._see_that_it_was_calm(request, facts)
         except ArmFailedError as failure:
             return replace(failure.verdict, facts=tuple(facts.items()))
-        return claimed(passed, Terms(request.alpha))
+        return claimed(passed, Terms(request.alpha, self._alike.effect))
 
     def _measure(
         self,
@@ -366,11 +399,13 @@ class Cpu:
                 draws = Draws(self.problem, drawn, self._judging.check)
                 order = (Arm.REFERENCE, Arm.CANDIDATE)
                 order = order if number % 2 else order[::-1]
+                # Every combination of who starts and who is called first.
+                roles = order if number // 2 % 2 else order[::-1]
                 while True:
                     pair = self._pair(sitting, workload, draws, request, arms)
                     asked = self._asked(request, draws, number)
                     asked = replace(asked, of_candidates=against.role is Role.INCUMBENT)
-                    found = pair.measure(asked, order)
+                    found = pair.measure(asked, order, roles)
                     self._least_ns[workload.label] = min(
                         pair.fastest_ns, self._least_ns[workload.label]
                     )
@@ -381,6 +416,7 @@ class Cpu:
                 worst = max(worst, pair.worst_error)
                 self._call_s |= {keys[arm]: seconds for arm, seconds in pair.call_s.items()}
                 facts |= pair.facts
+                facts["host.disturbed"] = facts.get("host.disturbed", 0.0) + pair.disturbed
                 self._see_that_it_is_possible(drawn, found, request.state)
         except ArmFailedError as failure:
             if failure.arm is Arm.REFERENCE:
@@ -413,7 +449,8 @@ class Cpu:
         """The sitting, begun with a secret of its own."""
         if self._sitting is None:
             floor = measured_floor(self._where, self.threads)
-            self._sitting = Sitting(Secret(), self._where, floor, self._limit_s)
+            watch = Watch(self._where)
+            self._sitting = Sitting(Secret(), self._where, floor, self._limit_s, watch)
         return self._sitting
 
     def _pair(
@@ -495,6 +532,47 @@ class Cpu:
                 verdict = Verdict(Status.UNSTABLE, "short_for_the_clock", evidence=what)
                 raise ArmFailedError(Arm.CANDIDATE, verdict)
 
+    def _likeness(self, state: CacheState) -> Likeness:
+        """How far identical kernels seem apart now.
+
+        Raises:
+            ArmFailedError: if the judge's own kernel fails.
+        """
+        sitting, problem = self._sat(), probe_problem()
+        if self._probe is None:
+            self._probe = self._builder.of(problem).build(PROBE, problem.workloads[0])
+        loadable = self._probe
+        draws = Draws(problem, problem.workloads[0])
+        slot_bytes, floor = draws.slot_bytes, sitting.floor
+
+        def start(arena: Arena, arm: Arm) -> Worker:
+            del arm
+            return self._start(arena, loadable)
+
+        if self._probe_ns is None:
+            self._probe_ns = Pair(sitting, draws, shape_for(np.inf, floor, 1), start).probe(state)
+        shape = shape_for(self._probe_ns, floor, slot_bytes)
+
+        def pair(number: int) -> ProcessPair:
+            order = tuple(Arm)[:: 1 if number % 2 else -1]
+            roles = order if number // 2 % 2 else order[::-1]
+            asked = Asked(AA_PAIRS, state, ())
+            return Pair(sitting, draws, shape, start).measure(asked, order, roles)
+
+        return likeness(pair)
+
+    def _see_that_it_was_calm(self, request: Request, facts: Mapping[str, float]) -> None:
+        """A claim on pairs that were disturbed, as no others were to be had, is none."""
+        pairs = request.process_pairs * request.pairs * len(request.against)
+        pairs *= len(self.problem.workloads)
+        if facts["host.disturbed"] > DISTURBED * pairs:
+            what = (
+                f"{facts['host.disturbed']:.0f} of {pairs} pairs of calls were interrupted or met "
+                f"a slow clock, and so were those that should have replaced them: {ADVICE}"
+            )
+            verdict = Verdict(Status.UNSTABLE, "disturbed_host", evidence=what)
+            raise ArmFailedError(Arm.CANDIDATE, verdict)
+
     def _start(self, arena: Arena, loadable: Loadable) -> Worker:
         if loadable.library is None:
             about = described(loadable.function, arena.fields, arena.slots)
@@ -549,6 +627,19 @@ class Cpu:
                 for name, extent in workload.extents
             )
         )
+
+
+def _host_facts(measurements: Sequence[Measurement], watch: Watch) -> dict[str, float]:
+    """What the host did while these were taken."""
+    pairs = [p for m in measurements if not isinstance(m.samples, Unpaired) for p in m.samples]
+    seen = [conditions for pair in pairs for conditions in pair.conditions]
+    return {
+        "host.clock_hz": statistics.median(c.clock_hz for c in seen),
+        "host.clock_drift": watch.drift,
+        "host.stolen_ns": sum(c.stolen_ns for c in seen),
+        "host.interruptions": float(sum(c.interruptions for c in seen)),
+        "host.discarded": float(sum(pair.discarded for pair in pairs)),
+    }
 
 
 def _is_ranged(workload: Workload) -> bool:

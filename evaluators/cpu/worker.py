@@ -91,14 +91,21 @@ class Program:
 class Called:
     """A call, by the judge's clock, in ns: its time, the time from wake-up to bell, and the CPU
     time that the worker used outside the call, before the bell or after it; how many elements
-    changed after it, and whether nothing else ran on the worker's core meanwhile.
+    changed after it; how often it was taken off its core meanwhile, and how long it then waited
+    for it, waking up included.
     """
 
     time_ns: float
     gap_ns: float
     outside_ns: float
     late_elements: int
-    undisturbed: bool
+    interruptions: int
+    waited_ns: float
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether nothing else ran on the worker's core meanwhile."""
+        return not self.interruptions
 
 
 class Worker:
@@ -272,7 +279,8 @@ class Worker:
             float(gap),
             float(outside),
             int(shot.late),
-            int(shot.turns) <= int(shot.tasks),
+            max(0, int(shot.turns) - int(shot.tasks)),
+            float(shot.waited_ns),
         )
 
     def _compare_environment(self) -> None:

@@ -401,9 +401,9 @@ def test_short_kernels_have_decoys_and_the_shortest_are_batched():
 def test_a_kernel_that_is_shorter_than_any_before_is_measured_among_decoys(monkeypatch):
     shapes, measure = [], Pair.measure
 
-    def watched(self, asked, order):
+    def watched(self, asked, order, roles):
         shapes.append(self.shape)
-        return measure(self, asked, order)
+        return measure(self, asked, order, roles)
 
     monkeypatch.setattr(Pair, "measure", watched)
     judge = Cpu(ROWS)

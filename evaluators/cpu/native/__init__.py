@@ -25,7 +25,7 @@ struct kw_worker {
     int64_t pid, pidfd, blocking;
     uint32_t call;
     int64_t tasks;
-    uint64_t switches;
+    uint64_t switches, waited_ns;
     int64_t cpu_ns;
 };
 struct kw_shot {
@@ -39,6 +39,7 @@ struct kw_shot {
     int64_t late;
     int64_t tasks;
     int64_t turns;
+    int64_t waited_ns;
 };
 struct kw_start {
     const char *path;
@@ -51,6 +52,7 @@ int kw_rest(struct kw_worker *w, int64_t bound_ns);
 int kw_call(struct kw_worker *w, struct kw_shot *s);
 int kw_await(struct kw_worker *w, int64_t stage, int64_t limit_ns);
 void kw_go(struct kw_worker *w);
+int64_t kw_adds(int64_t core, int64_t adds);
 int64_t kw_spawn(const struct kw_start *start);
 struct kw_output {
     int64_t first, start, end, last;

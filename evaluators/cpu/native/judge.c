@@ -33,6 +33,7 @@ struct kw_worker {
     uint32_t call;
     int64_t tasks;    /* how many there were at the last rest */
     uint64_t switches; /* how often they had been scheduled */
+    uint64_t waited_ns; /* and how long they had waited for a core */
     int64_t cpu_ns;
 };
 
@@ -49,6 +50,7 @@ struct kw_shot {
     int64_t late;    /* canaries that changed after the end */
     int64_t tasks;
     int64_t turns;   /* how often tasks were put on a core: once each, if nothing came between */
+    int64_t waited_ns; /* how long tasks that could run had no core, waking up included */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -84,8 +86,8 @@ static int contents(const char *path, char *text, size_t room)
     return got > 0;
 }
 
-/* The state of a task, and how often it was scheduled; 0 if it is gone. */
-static char task_state(int64_t pid, int64_t task, uint64_t *switches)
+/* The state of a task, how often it was scheduled and how long it waited for that; 0 if it is gone. */
+static char task_state(int64_t pid, int64_t task, uint64_t *switches, uint64_t *waited_ns)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%lld/task/%lld/stat", (long long)pid, (long long)task);
@@ -99,18 +101,19 @@ static char task_state(int64_t pid, int64_t task, uint64_t *switches)
     if (!contents(path, text, sizeof text) || sscanf(text, "%llu %llu %llu", &ran, &waited, &slices) != 3)
         return 0;
     *switches += slices;
+    *waited_ns += waited;
     return state;
 }
 
 /* One pass over all tasks: whether every one of them sleeps, how many there are, and how often they ran.
  * What is not S: R runs, D waits in the system, T is stopped, Z is dead. */
-static int all_sleep(int64_t pid, int64_t *tasks, uint64_t *switches, char *odd)
+static int all_sleep(int64_t pid, int64_t *tasks, uint64_t *switches, uint64_t *waited_ns, char *odd)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%lld/task", (long long)pid);
     DIR *folder = opendir(path);
     *tasks = 0;
-    *switches = 0;
+    *switches = *waited_ns = 0;
     if (!folder)
         return 0;
     int sleep = 1;
@@ -119,7 +122,7 @@ static int all_sleep(int64_t pid, int64_t *tasks, uint64_t *switches, char *odd)
         int64_t task = atoll(entry->d_name);
         if (!task)
             continue;
-        char state = task_state(pid, task, switches);
+        char state = task_state(pid, task, switches, waited_ns);
         if (!state)
             continue; /* it ended between the two */
         ++*tasks;
@@ -136,13 +139,14 @@ static int all_sleep(int64_t pid, int64_t *tasks, uint64_t *switches, char *odd)
 static int rest(struct kw_worker *w, int64_t bound_ns, char *odd)
 {
     int64_t end = now() + bound_ns, tasks;
-    uint64_t switches, before = 0;
+    uint64_t switches, waited_ns, before = 0;
     int quiet = 0;
     for (;;) {
-        int sleep = all_sleep(w->pid, &tasks, &switches, odd);
+        int sleep = all_sleep(w->pid, &tasks, &switches, &waited_ns, odd);
         if (sleep && quiet && switches == before) {
             w->tasks = tasks;
             w->switches = switches;
+            w->waited_ns = waited_ns;
             w->cpu_ns = cpu_ns(w->pid);
             return OK;
         }
@@ -218,10 +222,10 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
 {
     struct kw_control *c = w->control;
     int64_t tasks;
-    uint64_t switches;
+    uint64_t switches, waited_ns;
     char odd = 0;
     /* 1. It rests since the last time that it was seen at rest. */
-    if (!all_sleep(w->pid, &tasks, &switches, &odd) || switches != w->switches || tasks != w->tasks)
+    if (!all_sleep(w->pid, &tasks, &switches, &waited_ns, &odd) || switches != w->switches || tasks != w->tasks)
         return ended(w) ? DIED : RESTLESS;
     int64_t cpu = w->cpu_ns;
     atomic_store_explicit(&c->batch, (uint32_t)s->batch, memory_order_relaxed);
@@ -256,6 +260,7 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
         return end;
     s->cpu_ns = w->cpu_ns - cpu;
     s->turns = (int64_t)(w->switches - switches);
+    s->waited_ns = (int64_t)(w->waited_ns - waited_ns);
     /* 6. Nothing runs; whoever asked may look. */
     s->late = 0;
     for (int64_t i = 0; i < s->canaries; i++)
@@ -415,4 +420,31 @@ int kw_prepare(const char *const *data, const int64_t *bytes, int64_t count, int
     for (int64_t i = 0; i < count; i++)
         kw_touch(data[i], (size_t)bytes[i]);
     return sched_setaffinity(0, sizeof before, &before);
+}
+
+/* The time in ns of so many dependent additions on a core: this thread goes there and comes back. The
+ * least of three, for what comes between only adds. */
+int64_t kw_adds(int64_t core, int64_t adds)
+{
+    cpu_set_t before, there;
+    if (core < 0 || sched_getaffinity(0, sizeof before, &before))
+        return -1;
+    CPU_ZERO(&there);
+    CPU_SET((int)core, &there);
+    if (sched_setaffinity(0, sizeof there, &there))
+        return -1;
+    int64_t least = INT64_MAX;
+    for (int look = 0; look < 3; look++) {
+        uint64_t sum = (uint64_t)adds;
+        int64_t from = now();
+        for (int64_t i = 0; i < adds; i += 8) {
+            for (int k = 0; k < 8; k++) {
+                sum += 1;
+                __asm__ volatile("" : "+r"(sum));
+            }
+        }
+        int64_t took = now() - from;
+        least = took < least ? took : least;
+    }
+    return sched_setaffinity(0, sizeof before, &before) ? -1 : least;
 }
