@@ -483,6 +483,30 @@ def correctness(quick: Quick = False, as_json: Json = False) -> None:
             raise typer.Exit(1)
 
 
+@audit.command()
+def judges(
+    quick: Quick = False,
+    noisy: Annotated[
+        bool, typer.Option("--noisy", help="While a process takes the kernels' core in bursts.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run one hostile campaign under a naive judge and under ours, and print what each believed."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.judges import audit_judges
+        from kernelwright.display import LiveAudit, print_judges
+
+        console = _console(stderr=as_json)
+        with LiveAudit(console, None) as live:
+            report = audit_judges(quick, noisy=noisy, seen=live.step).as_json()
+        if as_json:
+            _print_json(report)
+        else:
+            print_judges(console, report)
+        if report["deceived"]:
+            raise typer.Exit(1)
+
+
 def main() -> None:
     """Run the command line; usage errors and interruptions keep the promises of ``--json`` too."""
     as_json = "--json" in sys.argv

@@ -64,10 +64,11 @@ class LiveRun:
             if not self._live.is_started:
                 self._live.start()
             self._live.update(self._panel(progress))
-        elif progress.phase == "confirm":
+        elif progress.phase != "search":
             if self._last is not None and self._last.phase == "search":
                 self._print_last()
-            self._print(progress)
+            if progress.phase == "confirm" or progress.done == progress.total:
+                self._print(progress)
         elif progress.trials >= self._next_line:
             self._next_line = 2 * progress.trials
             self._print(progress)
@@ -94,6 +95,8 @@ class LiveRun:
 def _line(progress: Progress) -> str:
     if progress.phase == "confirm":
         return f"{progress.done}/{progress.total} finalists confirmed, {progress.seconds:.1f} s"
+    if progress.phase == "race":
+        return f"{progress.done}/{progress.total} raced, {progress.seconds:.1f} s"
     of = f"/{progress.total}" if progress.total else ""
     best = "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:
@@ -109,6 +112,8 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     """A run's summary for people: the claim first, then what it stands on."""
     best, lines = summary["best"], []
     base = summary["baseline"]
+    if summary.get("warning"):
+        lines.append(f"WARNING: {summary['warning']}")
     if best is None:
         lines.append("nothing valid was found")
     else:
@@ -218,6 +223,8 @@ def check_text(plan: Mapping[str, Any]) -> str:
         f"then {plan['finalists']} finalists are confirmed",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
+    if plan["warning"]:
+        rows.insert(0, f"WARNING: {plan['warning']}")
     return "\n".join(rows)
 
 
@@ -402,6 +409,58 @@ def print_cheats(console: Console, report: Mapping[str, Any]) -> None:
     console.print(f"  of priority P0: {Rate(sum(hardest), len(hardest))}")
     honest = Rate(report["honest_rejected"], report["honest_total"])
     console.print(f"honest kernels refused: {honest}")
+
+
+def print_judges(console: Console, report: Mapping[str, Any]) -> None:
+    """What two judges made of one campaign: what each believed, and of whom."""
+    rows = report["candidates"]
+    around = " beside a process that takes their core in bursts" if report["noisy"] else ""
+    console.print(f"{report['problem']}, {len(rows)} candidates{around}\n", soft_wrap=True)
+    for tally in report["judges"]:
+        console.print(_believed_best(tally), soft_wrap=True)
+    console.print()
+    counts = [
+        (
+            tally["profile"],
+            f"{tally['exploits_believed']} of {tally['exploits']}",
+            f"{tally['twins_faster']} of {tally['twins']}",
+            f"{tally['twins_slower']} of {tally['twins']}",
+            f"{tally['honest_refused']} of {tally['honest']}",
+            f"{tally['seconds']:.1f} s",
+        )
+        for tally in report["judges"]
+    ]
+    headers = ("judge", "exploits believed", "twins faster", "slower", "honest refused", "time")
+    print_table(console, headers, counts)
+    console.print()
+    judges = [tally["profile"] for tally in report["judges"]]
+    print_table(
+        console,
+        ("candidate", "is", "truth", *judges),
+        [
+            (r["name"], r["kind"], _times(r["truth"]), *(_belief(r["beliefs"][j]) for j in judges))
+            for r in rows
+        ],
+    )
+
+
+def _believed_best(tally: Mapping[str, Any]) -> str:
+    best = tally["best"]
+    if best is None:
+        return f"{tally['profile']}: nothing valid"
+    said = f"{best['status']}, {_times(best['claimed'])}"
+    truth = f"in truth {_times(best['truth'])}"
+    return f"{tally['profile']}: {said}, by {best['name']} ({best['kind']}, {truth})"
+
+
+def _belief(belief: Mapping[str, Any]) -> str:
+    if belief["speedup"] is None:
+        return f"{belief['status']} {belief['code']}"
+    return f"{belief['status']} {_times(belief['speedup'])}"
+
+
+def _times(speedup: float | None) -> str:
+    return "unknown" if speedup is None else f"{speedup:.3f}x"
 
 
 def _past(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
-from kernelwright.search.summary import best_trial, shown, summarise
+from kernelwright.search.summary import best_trial, shown, summarise, warning
 
 # Trials of the short search that `check` times when a budget is in seconds.
 PACE_TRIALS = 64
@@ -196,7 +196,8 @@ def _claim(
     old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
     rest = {key: value for key, value in resolved.items() if key != "budget"}
     before, after = _flat(old), _flat(rest)
-    for key in sorted(before.keys() | after.keys()):
+    # The profile decides which other keys of the judge there are.
+    for key in sorted(before.keys() | after.keys(), key=lambda key: (key != "judge.profile", key)):
         if repr(before.get(key)) != repr(after.get(key)):
             raise _differs(folder, key, before.get(key), after.get(key))
     for key in sorted(old_budget.keys() | budget.keys()):
@@ -256,6 +257,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         bought.append(int(min(limit, budget.seconds * _trials_a_second(built))))
     return {
         "name": built.resolved["name"],
+        "warning": warning(built.resolved),
         "problem": built.problem.identity,
         "workloads": [w.label for w in built.problem.workloads],
         "target": built.resolved["target"]["name"],

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
-from kernelwright.configs.judge import judge_section, judging_of, takes_judging
+from kernelwright.configs.judge import judge_factory, judge_section, judging_of, takes_judging
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import is_plugin, parameters
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
@@ -192,8 +192,9 @@ TARGET_PARTS = (
 def _target(campaign: Campaign, problem: Problem) -> Target:
     choice, seed = campaign.target, campaign.file.seed
     told = {"judging": judging_of(campaign.file.judge)} if takes_judging(campaign) else {}
+    make = judge_factory(campaign)
     target: Target = _made(
-        campaign, ("target",), lambda: choice.factory(problem, seed=seed, **told, **choice.options)
+        campaign, ("target",), lambda: make(problem, seed=seed, **told, **choice.options)
     )
     lacking = [name for name in TARGET_PARTS if not hasattr(target, name)]
     if lacking:

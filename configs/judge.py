@@ -4,15 +4,16 @@ of binaries is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 from kernelwright.configs.errors import nearest
 from kernelwright.configs.load import Campaign
-from kernelwright.configs.resolve import parameters
+from kernelwright.configs.resolve import parameters, resolve
 from kernelwright.configs.schema import JudgeSection
 from kernelwright.env.types import Problem
+from kernelwright.evaluators import NAIVE_TARGETS
 from kernelwright.evaluators.cpu.policy import (
     DEFAULT_JUDGING,
     Checking,
@@ -21,6 +22,8 @@ from kernelwright.evaluators.cpu.policy import (
     Profile,
     StaticState,
 )
+from kernelwright.evaluators.naive import NAIVE_PROFILE
+from kernelwright.evaluators.naive.scope import unsuited
 from kernelwright.evaluators.target import Target
 
 # The profile of targets that run no candidate's code.
@@ -48,12 +51,21 @@ def takes_judging(campaign: Campaign) -> bool:
     return "judging" in parameters(campaign.target.factory)
 
 
+def judge_factory(campaign: Campaign) -> Callable[..., Target]:
+    """What makes a campaign's target: itself, or what stands in for it under ``profile: naive``."""
+    name = campaign.target.name
+    if campaign.file.judge.profile == NAIVE_PROFILE and name in NAIVE_TARGETS:
+        stand_in: Callable[..., Target] = resolve(NAIVE_TARGETS, name)
+        return stand_in
+    return campaign.target.factory
+
+
 def judging_of(section: JudgeSection) -> Judging:
     """What a judge of binaries is told. A profile of another kind of target is left to
     `judge_section`, which knows the target and refuses it.
     """
     policy = section.policy
-    modelled = section.profile in (None, _MODELLED)
+    modelled = section.profile in (None, _MODELLED, NAIVE_PROFILE)
     return Judging(
         profile=DEFAULT_JUDGING.profile if modelled else Profile(str(section.profile)),
         check=Checking(section.check or DEFAULT_JUDGING.check),
@@ -85,13 +97,16 @@ def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[
         path = ("judge", *key.split("."))
         if key not in legal:
             if value is not None:
-                expected = f"no {path[-1]!r} on target {name}, which has no use for it"
+                where = f"on target {name}"
+                if section.profile == NAIVE_PROFILE and name in NAIVE_TARGETS:
+                    where = "in profile naive"
+                expected = f"no {path[-1]!r} {where}, which has no use for it"
                 raise document.error(path, expected, repr(value))
             continue
         chosen, allowed = copy(defaults[key]) if value is None else value, legal[key]
         if allowed is not None and chosen not in allowed:
             found, near = repr(chosen), nearest(str(chosen), allowed)
-            if key == "profile" and told != (chosen in tuple(Profile)):
+            if key == "profile" and told != (chosen in (*Profile, NAIVE_PROFILE)):
                 # It is a profile, and of the other kind of target.
                 runs = "run no candidate" if told else "run candidates"
                 found = f"{found}, a profile of targets that {runs}"
@@ -127,6 +142,8 @@ def _either(words: Sequence[str]) -> str:
 def _suits(campaign: Campaign, problem: Problem, judge: Mapping[str, Any]) -> None:
     """Refuse what a target has a use for and this problem or space has none."""
     document, kind = campaign.document, campaign.file.space.kind
+    if judge.get("profile") == NAIVE_PROFILE:
+        _suits_the_naive(campaign, problem)
     if judge.get("profile") == Profile.TRUSTED_CODEGEN:
         if not (kind == "schedule" or (kind == "knobs" and problem.sketch is not None)):
             expected = (
@@ -143,3 +160,15 @@ def _suits(campaign: Campaign, problem: Problem, judge: Mapping[str, Any]) -> No
         expected = f"full for the problem {problem.name}, which has no projection"
         near = Checking.FULL.value
         raise document.error(("judge", "check"), expected, repr(judge["check"]), near)
+
+
+def _suits_the_naive(campaign: Campaign, problem: Problem) -> None:
+    document, confirm = campaign.document, campaign.file.judge.confirm
+    if confirm.alpha != type(confirm)().alpha:
+        expected = "no 'alpha' in profile naive, which has no use for it"
+        raise document.error(("judge", "confirm", "alpha"), expected, repr(confirm.alpha))
+    reason = unsuited(problem)
+    if reason is not None:
+        expected = "strict or standard for this problem"
+        found = f"'naive', and {problem.name} has {reason}"
+        raise document.error(("judge", "profile"), expected, found, Profile.STRICT.value)

@@ -26,7 +26,7 @@ from kernelwright.configs.resolve import (
     plugin_files,
     resolve,
 )
-from kernelwright.configs.schema import PLANNED_KEYS, PLANNED_VALUES, CampaignFile
+from kernelwright.configs.schema import PLANNED_KEYS, CampaignFile
 from kernelwright.configs.tree import Document, from_mapping, parse_document
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators import PLANNED, TARGETS
@@ -215,11 +215,6 @@ def _refuse_planned(document: Document) -> None:
             raise document.error(
                 path, "a key that is built", f"{path[-1]!r}, which waits for {what}"
             )
-    for path, values in PLANNED_VALUES.items():
-        value = document.get(*path)
-        if isinstance(value, str) and value in values:
-            found = f"{value!r}, which waits for {values[value]}"
-            raise document.error(path, "a value that is built", found)
 
 
 def _validate(
@@ -362,9 +357,10 @@ def _choose(
         found = f"{name!r} ({type(error).__name__}: {error})"
         raise document.error((*path, "name"), "a signature that can be read", found) from error
     for option, known in endings.items():
-        value = plain.get(option)
-        if isinstance(value, str) and value.endswith(known) and _is_file(folder / value):
-            plain[option] = str((folder / value).resolve())
+        found_files = _place_files(plain, option, known, folder)
+        # What a driver proposes is the campaign's; a target names its files itself.
+        if key == "driver":
+            files |= found_files
     checked = _validate(document, path, model, plain, through_json=True)
     options = {
         field: getattr(checked, field)
@@ -376,6 +372,26 @@ def _choose(
         found = f"{name!r} ({error})"
         raise document.error((*path, "name"), "options that JSON can hold", found) from None
     return Chosen(name, factory, options, {"name": name, **dumped})
+
+
+def _place_files(
+    options: dict[str, Any], option: str, endings: tuple[str, ...], folder: Path
+) -> dict[str, str]:
+    """Make the files that an option names absolute, be it one or a list; their SHA-256 by name."""
+    found: dict[str, str] = {}
+
+    def placed(value: Any) -> Any:
+        if not (isinstance(value, str) and value.endswith(endings) and _is_file(folder / value)):
+            return value
+        place = (folder / value).resolve()
+        found[str(place)] = hashlib.sha256(place.read_bytes()).hexdigest()
+        return str(place)
+
+    if option in options:
+        given = options[option]
+        several = isinstance(given, list)
+        options[option] = [placed(each) for each in given] if several else placed(given)
+    return found
 
 
 def _is_file(path: Path) -> bool:

@@ -1,8 +1,7 @@
 """The campaign file: every key, its type and its range.
 
-Choices (problem, target, driver) have the options of what they name. `PLANNED_KEYS` and
-`PLANNED_VALUES` hold keys and values of the design that nothing reads yet: they are refused with
-that reason, not as spelling mistakes.
+Choices (problem, target, driver) have the options of what they name. `PLANNED_KEYS` holds keys of
+the design that nothing reads yet: they are refused with that reason, not as spelling mistakes.
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ MAX_WORKERS = 256
 MAX_SEED = 2**63
 PLANNED_KEYS: dict[tuple[str, ...], str] = {
     ("budget", "usd"): "prices of models",
-}
-PLANNED_VALUES: dict[tuple[str, ...], dict[str, str]] = {
-    ("judge", "profile"): {"naive": "the noise laboratory"},
 }
 
 
@@ -107,7 +103,7 @@ class JudgeSection(_Strict):
     """How candidates are judged. What a target has no use for is refused."""
 
     profile: Annotated[
-        Literal["strict", "standard", "trusted-codegen", "basic"] | None,
+        Literal["strict", "standard", "trusted-codegen", "naive", "basic"] | None,
         Field(description="how suspicious the judge is (strict; basic on a model)"),
     ] = None
     check: Annotated[

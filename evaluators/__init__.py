@@ -20,3 +20,6 @@ PLANNED: dict[str, str] = {
     "tile-cpu": "the tile language on the CPU",
     "triton": "a real GPU through Triton",
 }
+
+# What stands in for a target in a campaign of ``profile: naive``.
+NAIVE_TARGETS: dict[str, str] = {"cpu": "kernelwright.evaluators.naive.judge:NaiveCpu"}

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from kernelwright import cli
+from kernelwright.configs.judges import Belief, Best, JudgesReport, Kind, Row, Tally
 from kernelwright.display import LiveAudit
 from kernelwright.env.types import Stage
 from kernelwright.evaluators.corpus.audit import CorrectnessReport, Judged, ProblemRow
@@ -57,6 +58,30 @@ def problem(mutants=(100, 100), good=(100, 100), others=(5, 5), impostors=(), un
     return CorrectnessReport((ProblemRow("matmul", impostors, wrong, *parts[1:]),))
 
 
+def judges(*, believed=False):
+    """A report of the judge of judges; ours fell for a twin or not."""
+    beliefs = {
+        "cheat": (Belief("win", None, 200.0), Belief("wrong", "unwritten", None)),
+        "twin 1": (Belief("loss", None, 0.9), Belief("win" if believed else "tie", None, 1.01)),
+        "tile": (Belief("win", None, 3.0), Belief("win", None, 1.5)),
+    }
+    kinds = {"cheat": Kind.EXPLOIT, "twin 1": Kind.TWIN, "tile": Kind.HONEST}
+    rows = tuple(
+        Row(
+            name,
+            name,
+            kind,
+            1.5 if name == "tile" else 1.0,
+            dict(zip(("naive", "strict"), beliefs[name], strict=True)),
+        )
+        for name, kind in kinds.items()
+    )
+    naive = Tally("naive", Best("cheat", Kind.EXPLOIT, "win", 200.0, 1.0), 1, 1, 0, 1, 1, 0, 1, 2.0)
+    best = Best("tile", Kind.HONEST, "win", 1.5, 1.5)
+    ours = Tally("strict", best, 0, 1, int(believed), 0, 1, 0, 1, 8.0)
+    return JudgesReport("matmul@1 64x64x64", True, (naive, ours), rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     returncode: int
@@ -69,6 +94,11 @@ def audit(monkeypatch, capfd):
     """Runs an audit that looks at two programs and answers with a report, or is interrupted."""
 
     def run(report, *arguments, columns=80):
+        def asked(quick, *, noisy, seen):
+            seen("naive: twin 1")
+            sys.stdout.write("a print from a plug-in\n")
+            return report
+
         def answer(quick, judge, *, honest=(), seen=None):
             for name in ("matmul", "softmax"):
                 if seen is None:
@@ -82,6 +112,7 @@ def audit(monkeypatch, capfd):
 
         monkeypatch.setattr("kernelwright.evaluators.zoo.audit.audit_cheats", answer)
         monkeypatch.setattr("kernelwright.evaluators.corpus.audit.audit_correctness", answer)
+        monkeypatch.setattr("kernelwright.configs.judges.audit_judges", asked)
         monkeypatch.setattr("kernelwright.evaluators.cpu.target.Cpu", lambda problem: None)
         monkeypatch.setattr("sys.argv", ["kernelwright", "audit", *arguments])
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -124,6 +155,27 @@ def test_cheats_ends_as_it_found(audit, report, code):
 )
 def test_correctness_ends_as_it_found(audit, report, code):
     assert audit(report, "correctness").returncode == code
+
+
+@pytest.mark.parametrize(("believed", "code"), [(False, 0), (True, 1)])
+def test_judges_ends_as_it_found(audit, believed, code):
+    report = judges(believed=believed)
+    ran = audit(report, "judges", "--noisy", "--json")
+    assert ran.returncode == code
+    assert json.loads(ran.stdout) == json.loads(json.dumps(report.as_json()))
+    assert json.loads(ran.stdout)["deceived"] is believed
+
+
+def test_judges_says_what_each_believed_and_of_whom(audit):
+    text = audit(judges(), "judges").stdout
+    assert "naive: win, 200.000x, by cheat (exploit, in truth 1.000x)\n" in text
+    assert "strict: win, 1.500x, by tile (honest, in truth 1.500x)\n" in text
+    assert "3 candidates beside a process that takes their core in bursts\n" in text
+    assert re.search(r"^naive +1 of 1 +0 of 1 +1 of 1 +0 of 1 +2\.0 s$", text, re.MULTILINE)
+    assert re.search(r"^strict +0 of 1 +0 of 1 +0 of 1 +0 of 1 +8\.0 s$", text, re.MULTILINE)
+    assert re.search(
+        r"^cheat +exploit +1\.000x +win 200\.000x +wrong unwritten$", text, re.MULTILINE
+    )
 
 
 def test_json_is_one_object_on_stdout_whatever_the_code(audit):

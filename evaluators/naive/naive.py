@@ -7,6 +7,7 @@ as published evaluators do, with one exception: no value of a candidate's is eve
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -18,7 +19,7 @@ import stat
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
-from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
+from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, Toolchain, find_toolchain
 from kernelwright.env.problems.program import arguments, extent_macros
 from kernelwright.env.problems.shapes import shape_of
 from kernelwright.env.types import Problem, TensorSpec, Workload
@@ -44,7 +45,7 @@ _TAIL_BYTES = 1 << 16
 # libm must not be there before the candidate is, which may bring a better one.
 _NAIVE_FLAGS = ("-O1", "-rdynamic", "-Wl,--no-as-needed,-ldl,--as-needed")
 # Its table of addresses stays writable.
-_REFERENCE_FLAGS = (*DEFAULT_FLAGS, "-Wl,-z,lazy,-z,norelro")
+_REFERENCE_FLAGS = ("-Wl,-z,lazy,-z,norelro",)
 _CLOCK = """
 #include <time.h>
 double bench_now(void)
@@ -54,6 +55,8 @@ double bench_now(void)
     return now.tv_sec * 1e9 + now.tv_nsec;
 }
 """
+# What it says of each shape's time.
+_TIME = re.compile(r"^shape (?P<shape>\d+): (?P<ns>\d+) ns", re.MULTILINE)
 _LINE = re.compile(
     r"^(?P<text>RESULT passed=(?P<passed>[01]) speedup=(?P<speedup>\S+))"
     r"(?: key=(?P<key>[0-9a-f]{16}))?$",
@@ -80,39 +83,74 @@ class NaiveResult:
     survivors: int
     stdout: str
 
+    @property
+    def times_ns(self) -> tuple[float, ...]:
+        """The candidate's mean time in ns for each shape that was timed, as it was printed."""
+        said = {int(line["shape"]): float(line["ns"]) for line in _TIME.finditer(self.stdout)}
+        return tuple(said[shape] for shape in sorted(said))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """With what a candidate is built, and what it is compared with.
+
+    Args:
+        toolchain: the compiler; the first that is there unless given.
+        flags: compiler flags, the same for candidate and reference.
+        threads: how many a kernel may use.
+        reference: C texts, one a workload; the problem's plain C unless given.
+        stored_ns: the baseline's times in ns, one a workload, if they were taken earlier; else the
+            reference is timed right after the candidate.
+    """
+
+    toolchain: Toolchain | None = None
+    flags: tuple[str, ...] = DEFAULT_FLAGS
+    threads: int = 1
+    reference: tuple[str, ...] = ()
+    stored_ns: tuple[float, ...] = ()
+
+
+DEFAULT_SETTING = Setting()
+
 
 def judge(
     problem: Problem,
-    source: str,
+    source: str | Sequence[str],
     *,
     previous: str | None = None,
     persistent: bool = False,
     queued: int = 1,
     limit_s: int = 5,
+    setting: Setting = DEFAULT_SETTING,
 ) -> NaiveResult:
     """Judge a candidate naively.
 
     Args:
-        problem: its problem, with plain C and fixed extents.
-        source: the candidate's C text.
+        problem: its problem, with fixed extents.
+        source: the candidate's C text, or one for each workload.
         previous: a candidate that is judged before it, in the same folder.
         persistent: whether that one is judged in the same process, too.
         queued: how many calls are prepared at once, each with inputs of its own.
         limit_s: seconds that a candidate may take, its build included.
+        setting: compiler, flags, and what it is compared with.
 
     Raises:
         NaiveError: if the evaluator cannot be run.
-        ValueError: if the problem has no plain C, or an extent is a range.
+        BuildError: if the reference cannot be built.
+        ValueError: if there is neither a reference nor plain C, or an extent is a range.
     """
-    texts = (
-        {"candidate": source} if previous is None else {"previous": previous, "candidate": source}
-    )
+    count = len(problem.workloads)
+    own = (source,) * count if isinstance(source, str) else tuple(source)
+    texts = {"candidate": own}
+    if previous is not None:
+        texts = {"previous": (previous,) * count, **texts}
     words = ["+".join(texts)] if persistent else list(texts)
     key = secrets.token_hex(8)
     with _folder() as folder:
-        _furnish(folder, problem, texts, queued)
+        _furnish(folder, problem, texts, queued, setting)
         command = ["./naive", str(limit_s), *words]
-        report, stdout = _jailed(command, folder, key, limit_s * len(words) + GRACE_S)
+        more = {"NAIVE_KEY": key, "OMP_NUM_THREADS": str(setting.threads)}
+        report, stdout = _jailed(command, folder, more, limit_s * len(words) + GRACE_S)
         # A result object of a run before this one is believed.
         outcome = _outcome(folder / "outcome.bin")
     died, survivors = report is None or report[0] >= 128, report[1] if report else 0
@@ -129,25 +167,36 @@ def missing(needs: Sequence[str]) -> str | None:
     return f"{', '.join(needs)} needs namespaces, which this user may not have"
 
 
-def _furnish(folder: Path, problem: Problem, texts: dict[str, str], queued: int) -> None:
+def _furnish(
+    folder: Path,
+    problem: Problem,
+    texts: Mapping[str, Sequence[str]],
+    queued: int,
+    setting: Setting,
+) -> None:
     """All that the evaluator finds in its folder."""
-    if problem.plain_c is None:
+    if problem.plain_c is None and not setting.reference:
         raise ValueError(f"{problem.name}: expected plain C, found none")
-    toolchain, given = find_toolchain(), arguments(problem)
+    references = setting.reference or (problem.plain_c or "",) * len(problem.workloads)
+    toolchain, given = setting.toolchain or find_toolchain(), arguments(problem)
     specs = {spec.name: spec for spec in problem.tensors}
     tensors = [specs[argument.name] for argument in given]
     # As anybody compiles: with the start files, which run exit handlers when it is unloaded.
-    words = (word for word in toolchain.words(DEFAULT_FLAGS) if word != "-nostartfiles")
-    compiler = shlex.join([*toolchain.command, *words])
+    plain = (word for word in toolchain.words(setting.flags) if word != "-nostartfiles")
+    compiler = shlex.join([*toolchain.command, *plain])
     counts = (len(tensors), len(problem.workloads[0].extents), len(problem.workloads), queued)
     setup = [f"{problem.name} {' '.join(map(str, counts))}", compiler]
     for number, workload in enumerate(problem.workloads):
-        setup += _shape(folder, number, problem, tensors, workload)
+        stored = setting.stored_ns[number] if setting.stored_ns else 0.0
+        setup += _shape(folder, number, problem, tensors, workload, stored)
         macros = extent_macros(workload)
-        reference = "\n".join([*macros, problem.plain_c, _CLOCK])
-        built = BuildCache(cache_folder()).build(reference, toolchain, _REFERENCE_FLAGS)
+        reference = "\n".join([*macros, "#include <stdint.h>", references[number], _CLOCK])
+        flags = (*setting.flags, *_REFERENCE_FLAGS)
+        # The only text that is not compiled in the jail.
+        built = BuildCache(cache_folder()).build(reference, toolchain, flags, confined=True)
         shutil.copyfile(built.library, folder / f"reference-{number}.so")
-        for name, text in texts.items():
+        for name, each in texts.items():
+            text = each[number]
             unit = "\n".join([_flags(text), *macros, "#include <stdint.h>", "#line 1", text])
             (folder / f"{name}-{number}.c").write_text(unit)
     (folder / "setup.txt").write_text("\n".join(setup) + "\n")
@@ -161,12 +210,17 @@ def _furnish(folder: Path, problem: Problem, texts: dict[str, str], queued: int)
 
 
 def _shape(
-    folder: Path, number: int, problem: Problem, tensors: Sequence[TensorSpec], workload: Workload
+    folder: Path,
+    number: int,
+    problem: Problem,
+    tensors: Sequence[TensorSpec],
+    workload: Workload,
+    stored_ns: float,
 ) -> list[str]:
     """The lines of one shape, and the files of its inputs of whole numbers."""
     extents = workload.fixed
     drawn = problem.inputs(workload, np.random.default_rng(SEED))
-    lines = [" ".join(map(str, extents.values()))]
+    lines = [" ".join(map(str, (*extents.values(), stored_ns)))]
     for place, spec in enumerate(tensors):
         dtype, is_input = np.dtype(spec.dtype), spec.role == "input"
         count = math.prod(shape_of(spec, extents))
@@ -178,8 +232,9 @@ def _shape(
 
 
 def _flags(text: str) -> str:
-    """The first line, if it tells the compiler something."""
-    first = text.lstrip().partition("\n")[0]
+    """The first line below the macros of extents, if it tells the compiler something."""
+    own = itertools.dropwhile(lambda line: line.startswith("#define KW_"), text.splitlines())
+    first = next((line for line in own if line.strip()), "").lstrip()
     return first if first.startswith("// flags:") else ""
 
 
@@ -232,10 +287,10 @@ def _folder() -> Iterator[Path]:
 
 
 def _jailed(
-    command: Sequence[str], folder: Path, key: str, limit_s: float
+    command: Sequence[str], folder: Path, more: Mapping[str, str], limit_s: float
 ) -> tuple[tuple[int, int, bool] | None, str]:
-    """Run a program in a jail; (status, survivors, whether it was contained), None if it hung, and
-    the end of what it said.
+    """Run a program in a jail, with some words more in its environment; (status, survivors, whether
+    it was contained), None if it hung, and the end of what it said.
 
     Raises:
         NaiveError: if there is no jail.
@@ -246,8 +301,7 @@ def _jailed(
         "PATH": f"{Path(find_toolchain().command[0]).parent}{os.pathsep}{os.defpath}",
         "LANG": "C",
         "HOME": "/tmp",
-        "OMP_NUM_THREADS": "1",
-        "NAIVE_KEY": key,
+        **more,
     }
     with tempfile.TemporaryFile() as said, os.fdopen(read, "rb") as reports:
         try:
@@ -286,7 +340,7 @@ def _jailed(
 @cache
 def _is_contained() -> bool:
     with _folder() as folder:
-        report, _ = _jailed(["/bin/true"], folder, "", GRACE_S)
+        report, _ = _jailed(["/bin/true"], folder, {}, GRACE_S)
         return report is not None and report[2]
 
 

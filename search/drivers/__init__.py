@@ -10,4 +10,5 @@ DRIVERS: dict[str, str] = {
     "hill_climb": "kernelwright.search.drivers.hill_climb:HillClimb",
     "evolution": "kernelwright.search.drivers.evolution:Evolution",
     "cost_model": "kernelwright.search.drivers.cost_model:CostModel",
+    "listed": "kernelwright.search.drivers.listed:Listed",
 }
