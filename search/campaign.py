@@ -491,13 +491,13 @@ class Campaign:
         """
         evaluator = self.plan.evaluator
         if isinstance(evaluator, Estimates):
-            requests = [confirm_request(self.plan, trial, 0) for trial in self._finalists]
+            requests = [confirm_request(self.plan.contest, trial, 0) for trial in self._finalists]
             return [evaluator.estimate_s(request) for request in requests] or [0.0]
         if self._rehearsal_s is None:
             if not self._finalists:
                 return [0.0]
             began = self._clock()
-            self._evaluate([confirm_request(self.plan, self._finalists[0], 0)])
+            self._evaluate([confirm_request(self.plan.contest, self._finalists[0], 0)])
             self._rehearsal_s = self._clock() - began
         return [self._rehearsal_s] * min(self.plan.confirm.finalists, self._count)
 
@@ -508,7 +508,7 @@ class Campaign:
         place = (ask, self._epoch)
         trials = [trial for _, _, trial in self._ranked]
         entrants = entrants_of(trials, self._stored, self._heights)
-        Finals(self.plan, _Desk(self), self._incumbent, entrants, self._events, place).run()
+        Finals(self.plan.contest, _Desk(self), self._incumbent, entrants, self._events, place).run()
 
     def _has_time_for(self, requests: Sequence[Request]) -> bool:
         """Whether the wall time that is left is enough for these, and, if they only race, for a

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernelwright.env.objective import location, log2_speedup, measurements_against
+from kernelwright.env.objective import locations, log2_speedup, measurements_against
 from kernelwright.env.protocols import Repeats
 from kernelwright.env.types import (
     REFERENCE_FAILED,
@@ -27,7 +27,7 @@ from kernelwright.env.types import (
     Verdict,
 )
 from kernelwright.search.incumbent import Incumbent
-from kernelwright.search.plan import Plan
+from kernelwright.search.plan import Contest
 from kernelwright.search.race import Race
 from kernelwright.search.trial import Event, Trial, event
 
@@ -93,7 +93,7 @@ class Finals:
     """The finals of one search.
 
     Args:
-        plan: the campaign's.
+        contest: how they are played.
         desk: judge, record and clock.
         incumbent: what races are against.
         entrants: who takes part.
@@ -103,22 +103,22 @@ class Finals:
 
     def __init__(
         self,
-        plan: Plan,
+        contest: Contest,
         desk: Desk,
         incumbent: Incumbent,
         entrants: Entrants,
         past: Sequence[Event] = (),
         place: tuple[int, int] = (0, 0),
     ) -> None:
-        self._plan, self._desk, self._entrants, self._place = plan, desk, entrants, place
+        self._contest, self._desk, self._entrants, self._place = contest, desk, entrants, place
         self._past = {e.kind: e for e in past if (e.ask, e.slot) == place}
         self._incumbent = incumbent
         if DETHRONED in self._past:
-            self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
+            self._incumbent = Incumbent.of_baseline(contest.baseline)
 
     def run(self) -> list[Trial]:
         """Race and confirm; the finalists in the order of the race."""
-        finalists = self.raced()[: self._plan.confirm.finalists]
+        finalists = self.raced()[: self._contest.confirm.finalists]
         self._confirm(finalists)
         return finalists
 
@@ -130,9 +130,9 @@ class Finals:
         if RACED in self._past:
             ranking: list[int] = self._past[RACED].data["ranking"]
             return [trials[number] for number in ranking if number in trials]
-        evaluator = self._plan.evaluator
+        evaluator = self._contest.evaluator
         repeats = isinstance(evaluator, Repeats) and evaluator.repeats
-        if not (repeats and self._plan.race_rounds and len(trials) > 1):
+        if not (repeats and self._contest.race_rounds and len(trials) > 1):
             return list(trials.values())
         while True:
             try:
@@ -141,7 +141,7 @@ class Finals:
                 key = self._incumbent.reference.candidate.key
                 fallen = event(DETHRONED, *self._place, key=key, evidence=failure.evidence)
                 self._desk.keep([], [fallen])
-                self._incumbent = Incumbent.of_baseline(self._plan.baseline.candidate)
+                self._incumbent = Incumbent.of_baseline(self._contest.baseline)
             else:
                 break
         ranking = [trial.number for trial in found]
@@ -155,12 +155,12 @@ class Finals:
         race = Race(
             [_screened(trial) for trial in trials],
             comparable=[_reference_key(trial) == reference.candidate.key for trial in trials],
-            keep=self._plan.confirm.finalists,
-            rounds=self._plan.race_rounds,
+            keep=self._contest.confirm.finalists,
+            rounds=self._contest.race_rounds,
         )
         known = [self._entrants.rounds(trial, reference.candidate) for trial in trials]
         # Not the repeats of a screen, nor of a confirmation.
-        first_repeat = 1 + self._plan.confirm.process_pairs * self._plan.confirm.pairs
+        first_repeat = 1 + self._contest.confirm.process_pairs * self._contest.confirm.pairs
         number = 0
         while (heat := race.heat()) is not None:
             requests = {
@@ -203,7 +203,7 @@ class Finals:
             trial=trial.number,
             pairs=pairs,
             first_repeat=first_repeat,
-            state=self._plan.state,
+            state=self._contest.state,
         )
 
     def _logs(self, verdict: Verdict) -> list[float]:
@@ -221,7 +221,7 @@ class Finals:
         for place, trial in enumerate(finalists, 1):
             verdict = self._entrants.confirmation(trial)
             if verdict is None:
-                request = confirm_request(self._plan, trial, spent)
+                request = confirm_request(self._contest, trial, spent)
                 if place > 1 and not self._desk.has_time_for([request]):
                     left = [t.number for t in finalists[place - 1 :]]
                     self._desk.keep([], [event(UNCONFIRMED, *self._place, trials=left)])
@@ -243,18 +243,18 @@ class _ReferenceFailedError(Exception):
         self.evidence = evidence
 
 
-def confirm_request(plan: Plan, trial: Trial, spent: int) -> Request:
+def confirm_request(contest: Contest, trial: Trial, spent: int) -> Request:
     """What a confirmation asks, after so many others of this search."""
     return Request(
         trial.candidate,
         Stage.CONFIRM,
-        plan.confirm_against,
+        contest.confirm_against,
         trial=trial.number,
-        process_pairs=plan.confirm.process_pairs,
-        pairs=plan.confirm.pairs,
+        process_pairs=contest.confirm.process_pairs,
+        pairs=contest.confirm.pairs,
         first_repeat=1,
-        state=plan.state,
-        alpha=spend(plan.confirm.alpha, spent),
+        state=contest.state,
+        alpha=spend(contest.confirm.alpha, spent),
     )
 
 
@@ -292,7 +292,7 @@ def _on_the_scale(verdict: Verdict, role: Role, height: float) -> list[float]:
         for m in measurements_against(verdict, role)
     ]
     logs = [sum(calls) / len(each) for calls in zip(*each, strict=False)]
-    shift = (ratio + height) * math.log(2) - location(logs)
+    shift = (ratio + height) * math.log(2) - locations([logs])[0]
     return [log + shift for log in logs]
 
 

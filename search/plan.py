@@ -55,6 +55,33 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
+class Contest:
+    """How finalists are chosen and confirmed: by whom, against what, in how many rounds of a race
+    and with which error rate; ``state`` is where operands are when a call starts.
+    """
+
+    evaluator: Evaluator
+    baseline: Candidate
+    library: Candidate | None = None
+    confirm: ConfirmPlan = ConfirmPlan()
+    race_rounds: int = 5
+    state: CacheState = CacheState.COLD
+
+    @property
+    def against_baseline(self) -> tuple[Reference, ...]:
+        """What screens and heights are paired with."""
+        return (Reference(Role.BASELINE, self.baseline),)
+
+    @property
+    def confirm_against(self) -> tuple[Reference, ...]:
+        """What a confirmation is paired with: the baseline, and the library where its time is
+        known.
+        """
+        library = () if self.library is None else (Reference(Role.LIBRARY, self.library),)
+        return self.against_baseline + library
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A campaign, ready to run.
 
@@ -78,14 +105,18 @@ class Plan:
     state: CacheState = CacheState.COLD
 
     @property
-    def against_baseline(self) -> tuple[Reference, ...]:
-        """What the first screens are paired with."""
-        return (Reference(Role.BASELINE, self.baseline.candidate),)
+    def contest(self) -> Contest:
+        """What its finals are played by."""
+        return Contest(
+            self.evaluator,
+            self.baseline.candidate,
+            self.library,
+            self.confirm,
+            self.race_rounds,
+            self.state,
+        )
 
     @property
-    def confirm_against(self) -> tuple[Reference, ...]:
-        """What a confirmation is paired with: the baseline, and the library where its time is
-        known.
-        """
-        library = () if self.library is None else (Reference(Role.LIBRARY, self.library),)
-        return self.against_baseline + library
+    def against_baseline(self) -> tuple[Reference, ...]:
+        """What the first screens are paired with."""
+        return self.contest.against_baseline

@@ -18,14 +18,12 @@ run the same race.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kernelwright.env.objective import FEW
+from kernelwright.env.objective import FEW, common_scale, locations
 
 # The share of the field that stays after a round (after the screens: `FIRST_KEPT`), and how the
 # pairs of each grow.
@@ -36,10 +34,6 @@ DOUBT = 0.01
 # in few processes eliminate nobody by a hair (0 to 0.5% on the machines measured), and that by
 # which screens against different references may.
 PROCESS_BIAS, REFERENCE_BIAS = 0.005, 0.02
-# Huber's constant: 95% efficient where nothing is interrupted.
-_HUBER, _STEPS = 1.345, 12
-# A field without any spread.
-_LEAST_SCALE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ class Race:
         self._logs = [list(logs) for logs in screened]
         self._keep, self._rounds, self._round = keep, rounds, 0
         self._field = len(screened)
-        self._pairs = float(np.median([len(logs) for logs in screened])) if screened else 0.0
+        self._pairs = statistics.median([len(logs) for logs in screened]) if screened else 0.0
         self._alive = list(range(self._field))
         fresh = comparable is not None and not all(comparable)
         self._cut(FIRST_KEPT, REFERENCE_BIAS if fresh else PROCESS_BIAS)
@@ -111,8 +105,8 @@ class Race:
         if not self._alive:
             return
         logs = [self._logs[entrant] for entrant in self._alive]
-        places, scale = locations(logs)
-        order = np.argsort(-places, kind="stable")
+        places, scale = locations(logs), common_scale(logs)
+        order = sorted(range(len(places)), key=lambda place: -places[place])
         looks = max(1, self._field * (self._rounds + 1))
         doubt = NormalDist().inv_cdf(1 - DOUBT / looks)
         # Not the leader: of many entrants one leads by its interrupted calls alone.
@@ -125,31 +119,3 @@ class Race:
             if fewest < FEW or places[ahead] - places[place] <= doubt * spread + bias:
                 kept.append(self._alive[place])
         self._alive = kept
-
-
-def locations(logs: Sequence[Sequence[float]]) -> tuple[NDArray[np.float64], float]:
-    """Huber's M-estimate of each sample's location, and the scale of the whole field: the median
-    absolute deviation from the samples' medians, as a standard deviation of normal values (Huber,
-    Robust estimation of a location parameter, Annals of Mathematical Statistics 1964).
-    """
-    counts = np.array([len(sample) for sample in logs])
-    values = np.full((len(logs), int(counts.max())), np.nan)
-    for row, sample in zip(values, logs, strict=True):
-        row[: len(sample)] = sample
-    there = ~np.isnan(values)
-    middle = np.nanmedian(values, axis=1, keepdims=True)
-    apart = np.abs(values - middle)
-    # A sample's own median takes one degree of freedom; of one value there is no spread.
-    several = there & (counts > 1)[:, None]
-    if several.any():
-        freed = np.sqrt(counts / np.maximum(1, counts - 1))[:, None]
-        scale = 1.483 * float(np.median((apart * freed)[several]))
-    else:
-        scale = _LEAST_SCALE
-    scale = max(scale, _LEAST_SCALE)
-    filled = np.where(there, values, 0.0)
-    for _ in range(_STEPS):
-        far = np.abs(filled - middle) / scale
-        weights = np.where(there, np.minimum(1.0, _HUBER / np.maximum(far, _HUBER)), 0.0)
-        middle = (weights * filled).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
-    return middle[:, 0], scale

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelwright.env.objective import location
+from kernelwright.env.objective import locations
 from kernelwright.env.types import (
     Arrays,
     Candidate,
@@ -161,13 +161,8 @@ def likeness(pair: Callable[[int], ProcessPair]) -> Likeness:
     for attempt in range(2):
         began = time.perf_counter()
         numbers = range(attempt * AA_PROCESS_PAIRS, (attempt + 1) * AA_PROCESS_PAIRS)
-        found = Likeness(
-            tuple(
-                location([math.log(r / c) for c, r in pair(number).samples_ns])
-                for number in numbers
-            ),
-            time.perf_counter() - began,
-        )
+        logs = [[math.log(r / c) for c, r in pair(number).samples_ns] for number in numbers]
+        found = Likeness(tuple(locations(logs)), time.perf_counter() - began)
         if not found.is_noisy:
             break
     return found
