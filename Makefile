@@ -43,6 +43,8 @@ audit: setup
 	$(BIN)/kernelwright figures
 	$(BIN)/kernelwright audit cheats
 	$(BIN)/kernelwright audit correctness
+	$(BIN)/kernelwright audit judges
+	$(BIN)/kernelwright audit judges --noisy
 	$(BIN)/python -P -m pytest -m audit
 
 clean:
