@@ -64,9 +64,20 @@ def locations(samples: Sequence[Sequence[float]]) -> list[float]:
     Raises:
         ValueError: if there is no sample, or one has no value.
     """
+    return [place for place, _ in weighed_locations(samples, common_scale(samples))]
+
+
+def weighed_locations(
+    samples: Sequence[Sequence[float]], scale: float
+) -> list[tuple[float, float]]:
+    """The location of each sample, and how many of its values it stands on: those that are far off
+    count for less.
+
+    Raises:
+        ValueError: if there is no sample, or one has no value.
+    """
     if not samples or not all(samples):
         raise ValueError("expected samples of at least one value each")
-    scale = common_scale(samples)
     return [_huber(values, scale) for values in samples]
 
 
@@ -84,12 +95,12 @@ def common_scale(samples: Sequence[Sequence[float]]) -> float:
     return _MAD * statistics.median(apart) if apart else 0.0
 
 
-def _huber(values: Sequence[float], scale: float) -> float:
-    """Huber's M-estimate of location, by iterated weights from the median."""
+def _huber(values: Sequence[float], scale: float) -> tuple[float, float]:
+    """Huber's M-estimate of location, by iterated weights from the median; and their sum."""
     middle = statistics.median(values)
-    bound = _HUBER * scale
+    bound, weights = _HUBER * scale, float(len(values))
     if len(values) < 3 or bound <= 0:
-        return middle
+        return middle, weights
     for _ in range(_STEPS):
         total = weights = 0.0
         for value in values:
@@ -101,7 +112,7 @@ def _huber(values: Sequence[float], scale: float) -> float:
         middle += moved
         if abs(moved) < _ENOUGH * scale:
             break
-    return middle
+    return middle, weights
 
 
 def measurements_against(verdict: Verdict, role: Role) -> tuple[Measurement, ...]:

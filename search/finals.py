@@ -2,9 +2,9 @@
 
 The winner is chosen by the race, and the samples of its confirmation are drawn afterwards, so the
 claim knows nothing of what chose it. The next finalist is confirmed only if the one before did not
-win. All confirmations of a search share one error rate: the k-th may spend α / 2^(k+1) of it (a
-Bonferroni bound on their sum, so stopping at a win, going on after a tie and a larger budget later
-are all paid for).
+win. All confirmations of a search share one error rate: each may spend three quarters of what those
+before it have left (a Bonferroni bound on their sum, so stopping at a win, going on after a tie and
+a larger budget later are all paid for; the first gets most, for it is the likeliest winner).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from kernelwright.search.trial import Event, Trial, event
 
 # The most trials that are raced.
 FIELD = 256
+# The share of the error rate that is left which the next confirmation may spend.
+SPENT = 0.75
 RACED, DETHRONED, UNCONFIRMED = "raced", "dethroned_in_race", "unconfirmed"
 
 
@@ -262,7 +264,7 @@ def spend(alpha: float, spent: int) -> float:
     """The share of a search's error rate that the confirmation after ``spent`` others may use; all
     shares sum up to less than the whole.
     """
-    return max(alpha / 2.0 ** (spent + 1), math.ulp(0.0))
+    return max(alpha * SPENT * (1 - SPENT) ** spent, math.ulp(0.0))
 
 
 def _reference_key(trial: Trial) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from kernelwright.env.objective import FEW, common_scale, locations
+from kernelwright.env.objective import FEW, common_scale, weighed_locations
 
 # The share of the field that stays after a round (after the screens: `FIRST_KEPT`), and how the
 # pairs of each grow.
@@ -34,6 +34,9 @@ DOUBT = 0.01
 # in few processes eliminate nobody by a hair (0 to 0.5% on the machines measured), and that by
 # which screens against different references may.
 PROCESS_BIAS, REFERENCE_BIAS = 0.005, 0.02
+# How many standard errors are added to an estimate for the choice of who stays; and an entrant that
+# stands on less than this share of its calls, the others being interrupted, stays in any case.
+HOPE, BYE = 2.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +108,26 @@ class Race:
         if not self._alive:
             return
         logs = [self._logs[entrant] for entrant in self._alive]
-        places, scale = locations(logs), common_scale(logs)
+        scale = common_scale(logs)
+        found = weighed_locations(logs, scale)
+        places = [place for place, _ in found]
+        # Whoever stands on few calls, the others being interrupted, gets the benefit of the doubt.
+        hopes = [place + HOPE * scale / math.sqrt(weight) for place, weight in found]
         order = sorted(range(len(places)), key=lambda place: -places[place])
         looks = max(1, self._field * (self._rounds + 1))
         doubt = NormalDist().inv_cdf(1 - DOUBT / looks)
         # Not the leader: of many entrants one leads by its interrupted calls alone.
         ahead = order[min(self._keep, len(order)) - 1]
-        kept: list[int] = []
         room = max(self._keep, math.ceil(share * len(order)))
-        for place in order[:room]:
+        chosen = set(sorted(order, key=lambda place: -hopes[place])[:room])
+        is_last = self._round >= self._rounds
+
+        def stays(place: int) -> bool:
+            if found[place][1] < BYE * len(logs[place]) and not is_last:
+                return True
             fewest = min(len(logs[place]), len(logs[ahead]))
-            spread = scale * math.sqrt(2 / fewest)
-            if fewest < FEW or places[ahead] - places[place] <= doubt * spread + bias:
-                kept.append(self._alive[place])
-        self._alive = kept
+            behind = places[ahead] - places[place]
+            doubtful = fewest < FEW or behind <= doubt * scale * math.sqrt(2 / fewest) + bias
+            return place in chosen and doubtful
+
+        self._alive = [self._alive[place] for place in order if stays(place)]
