@@ -44,7 +44,7 @@ audit: setup
 	$(BIN)/kernelwright audit cheats
 	$(BIN)/kernelwright audit correctness
 	$(BIN)/kernelwright audit judges
-	$(BIN)/kernelwright audit judges --noisy
+	$(BIN)/kernelwright audit judges --calm
 	$(BIN)/python -P -m pytest -m audit
 
 clean:

@@ -487,8 +487,11 @@ def correctness(quick: Quick = False, as_json: Json = False) -> None:
 def judges(
     quick: Quick = False,
     noisy: Annotated[
-        bool, typer.Option("--noisy", help="While a process takes the kernels' core in bursts.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--noisy/--calm", help="Whether a process takes the kernels' core in bursts meanwhile."
+        ),
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Run one hostile campaign under a naive judge and under ours, and print what each believed."""

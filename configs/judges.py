@@ -189,7 +189,7 @@ class JudgesReport:
 
 
 def audit_judges(
-    quick: bool, *, noisy: bool = False, seen: Callable[[str], None] = lambda what: None
+    quick: bool, *, noisy: bool = True, seen: Callable[[str], None] = lambda what: None
 ) -> JudgesReport:
     """Run the campaign under both judges.
 

@@ -96,7 +96,7 @@ def audit(monkeypatch, capfd):
     def run(report, *arguments, columns=80):
         def asked(quick, *, noisy, seen):
             seen("naive: twin 1")
-            sys.stdout.write("a print from a plug-in\n")
+            sys.stdout.write(f"noisy is {noisy}\n")
             return report
 
         def answer(quick, judge, *, honest=(), seen=None):
@@ -160,14 +160,16 @@ def test_correctness_ends_as_it_found(audit, report, code):
 @pytest.mark.parametrize(("believed", "code"), [(False, 0), (True, 1)])
 def test_judges_ends_as_it_found(audit, believed, code):
     report = judges(believed=believed)
-    ran = audit(report, "judges", "--noisy", "--json")
+    ran = audit(report, "judges", "--calm", "--json")
     assert ran.returncode == code
     assert json.loads(ran.stdout) == json.loads(json.dumps(report.as_json()))
     assert json.loads(ran.stdout)["deceived"] is believed
+    assert "noisy is False" in ran.stderr
 
 
 def test_judges_says_what_each_believed_and_of_whom(audit):
     text = audit(judges(), "judges").stdout
+    assert "noisy is True" in text
     assert "naive: win, 200.000x, by cheat (exploit, in truth 1.000x)\n" in text
     assert "strict: win, 1.500x, by tile (honest, in truth 1.500x)\n" in text
     assert "3 candidates beside a process that takes their core in bursts\n" in text
