@@ -266,6 +266,34 @@ def export(
 
 
 @app.command()
+def score(
+    folders: Annotated[list[str], typer.Argument(metavar="DIR...", help="Folders of runs.")],
+    thresholds: Annotated[
+        list[float] | None,
+        typer.Option("--p", metavar="P", help="A p of fast_p; 1, 1.05, 1.1, 1.5 and 2 unless set."),
+    ] = None,
+    problems: Annotated[
+        int | None,
+        typer.Option(
+            "--of", metavar="N", help="Problems in all; those without a run count as failures."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Score runs together: the share that is faster than p, and the geometric mean."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.scoring import THRESHOLDS
+        from kernelwright.configs.scoring import score as score_runs
+        from kernelwright.display import print_score
+
+        scores = score_runs(folders, thresholds or THRESHOLDS, problems)
+        if as_json:
+            _print_json(scores)
+        else:
+            print_score(_console(), scores)
+
+
+@app.command()
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The folder, and the kernel's name.")],
 ) -> None:
@@ -480,6 +508,43 @@ def correctness(quick: Quick = False, as_json: Json = False) -> None:
             and found.reassociated.count == found.reassociated.total
         )
         if found.impostors or found.unjudged or found.unsound or not reached:
+            raise typer.Exit(1)
+
+
+@audit.command()
+def noise(
+    quick: Quick = False,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option("--rule", metavar="PATH", help="A rule of your own (dotted or file.py:name)."),
+    ] = None,
+    plots: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Draw plots there, as SVG files.")
+    ] = None,
+    machine_too: Annotated[
+        bool,
+        typer.Option("--machine/--no-machine", help="Whether real kernels are judged besides."),
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Plant speedups, none and some, and count what rules claim: ours, others' and your own."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.noise import audit_noise, drawn
+        from kernelwright.display import LiveAudit, print_noise
+
+        console = _console(stderr=as_json)
+        with LiveAudit(console, None) as live:
+            report = audit_noise(
+                quick=quick, rules=rules or (), on_machine=machine_too, seen=live.step
+            )
+        files = drawn(report, plots) if plots is not None else []
+        if as_json:
+            _print_json(report)
+        else:
+            print_noise(console, report)
+            for file in files:
+                console.print(str(file), soft_wrap=True)
+        if report["shortfalls"]:
             raise typer.Exit(1)
 
 

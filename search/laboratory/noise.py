@@ -46,15 +46,15 @@ class Simulated:
         drift: standard deviation of the log of a window's common factor.
         heavy_tail: the chance that a call is interrupted, which multiplies it by a Pareto variate
             of shape 1.5.
-        slow: the chance that a call meets the slower of two clocks.
-        slow_factor: how much slower that is.
+        switch: the chance that between two calls the clock changes from one of two to the other.
+        slow_factor: how much slower the slower one is.
     """
 
     name: str
     lognormal: float = 0.02
     drift: float = 0.0
     heavy_tail: float = 0.0
-    slow: float = 0.0
+    switch: float = 0.0
     slow_factor: float = 1.25
 
     def window(self, rng: np.random.Generator, calls: int) -> Factors:
@@ -71,8 +71,12 @@ class Simulated:
         if self.heavy_tail:
             struck = rng.random(shape) < self.heavy_tail
             out[struck] *= rng.random(int(struck.sum())) ** (-1 / _TAIL_SHAPE)
-        if self.slow:
-            out[rng.random(shape) < self.slow] *= self.slow_factor
+        if self.switch:
+            windows = shape[0] if len(shape) > 1 else 1
+            changes = rng.random((windows, out.size // windows)) < self.switch
+            changes[:, 0] = rng.random(windows) < 0.5
+            is_slow = np.cumsum(changes, axis=1) % 2 == 1
+            out[is_slow.reshape(shape)] *= self.slow_factor
         return out
 
 
@@ -81,7 +85,7 @@ SIMULATED = (
     Simulated("lognormal 2%"),
     Simulated("lognormal and drift 2%", drift=0.02),
     Simulated("drift and 5% heavy tails", drift=0.02, heavy_tail=0.05),
-    Simulated("two clocks", drift=0.01, slow=0.3),
+    Simulated("two clocks", drift=0.01, switch=0.05),
 )
 HARDEST = SIMULATED[2]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelwright.env.types import Stage, Status
 from kernelwright.evaluators.statistics import speedup
-from kernelwright.search.laboratory.bench import Bench, Claim, Rule
+from kernelwright.search.laboratory.bench import Bench, Claim
 from kernelwright.search.laboratory.bout import bout
 from kernelwright.search.laboratory.judge import BASELINE, BenchJudge, kernel
 from kernelwright.search.laboratory.noise import Factors
@@ -76,13 +76,3 @@ def _best(bench: Bench, calls: int, figure: Callable[[Factors], float], threshol
     ratios = [base / figure(bench.times(number, calls)) for number in range(bench.candidates)]
     best = int(np.argmax(ratios))
     return Claim(best, float(ratios[best]), bool(ratios[best] > threshold))
-
-
-RULES: dict[str, Rule] = {
-    "ours": ours,
-    "mean_of_10": mean_of_10,
-    "min_of_30": min_of_30,
-    "median_of_50": median_of_50,
-    "fast_1": fast_1,
-    "do_bench": do_bench,
-}
