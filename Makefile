@@ -36,6 +36,7 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/spine.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/cpu_path.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/judge.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/statistics.py
 
 # The slow audits: kill -9 at a hundred places, every figure of the mission documents, and the judge itself.
 audit: setup
@@ -43,6 +44,7 @@ audit: setup
 	$(BIN)/kernelwright figures
 	$(BIN)/kernelwright audit cheats
 	$(BIN)/kernelwright audit correctness
+	$(BIN)/kernelwright audit noise
 	$(BIN)/kernelwright audit judges
 	$(BIN)/kernelwright audit judges --calm
 	$(BIN)/python -P -m pytest -m audit

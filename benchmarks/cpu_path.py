@@ -9,6 +9,12 @@ ratios of paired times.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+# The scripts' own folder has a module of the name of a standard one.
+sys.path[0] = str(Path(__file__).resolve().parent / "common")
+
 import json
 import os
 import statistics

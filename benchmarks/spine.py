@@ -9,6 +9,12 @@ ratios within one run.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+# The scripts' own folder has a module of the name of a standard one.
+sys.path[0] = str(Path(__file__).resolve().parent / "common")
+
 import os
 import random
 import shutil
