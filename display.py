@@ -19,9 +19,11 @@ from rich.table import Table
 
 from kernelwright.env.types import Problem
 from kernelwright.evaluators.rates import Rate
+from kernelwright.evaluators.statistics import CONFIDENCE
 from kernelwright.evaluators.zoo.catalogue import FAMILIES, Priority, catalogue
 from kernelwright.evaluators.zoo.page import answered, by_class, how_missed
 from kernelwright.search.campaign import Progress
+from kernelwright.search.claims import in_figures
 
 Judge = TypeVar("Judge")
 
@@ -117,14 +119,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if best is None:
         lines.append("nothing valid was found")
     else:
-        interval = "estimated from screens, not confirmed"
-        if best["status"] != "ok":
-            interval = "too few samples for an interval"
-        if best["ci_low"] is not None:
-            interval = f"95% interval {best['ci_low']:.3f} to {best['ci_high']:.3f}"
-        headline = best["status"] if best["status"] != "ok" else "best sample so far"
-        claim = f"{headline}: {best['speedup']:.3f}x the {base['name']} baseline"
-        lines.append(f"{claim} ({interval}, {best['evidence']})")
+        lines.append(f"{summary['claim']} ({best['evidence']})")
         lines += ["  " + line for line in _candidate(best["candidate"], best["language"])]
         lines.append(f"  candidate {best['key']}, trial {best['trial']}")
         known = [
@@ -137,10 +132,6 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         given = base.get("candidate", {})
         knobs = " ".join(_candidate(given, base["language"])) if isinstance(given, dict) else ""
         lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
-    if summary["library_ratio"] is not None:
-        low, high = summary["library_low"], summary["library_high"]
-        limits = f" (95% interval {low:.3f} to {high:.3f})" if low and high else ""
-        lines.append(f"over the library: {summary['library_ratio']:.3f}x{limits}")
     if best is not None and best["evidence"] == "measured":
         lines.append(f"on: {best['machine']}")
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
@@ -298,16 +289,76 @@ def _worth_saying(facts: Mapping[str, float]) -> dict[str, float]:
 def replay_text(found: Mapping[str, Any]) -> str:
     """What a judge said of a trial and what it says now, as `configs.api.judged_again` gives it."""
     lines = [f"trial {found['trial']}", str(found["candidate"]).rstrip()]
-    for when in ("then", "now"):
-        said = found[when]
-        code = f" ({said['code']})" if said["code"] else ""
-        evidence = f": {said['evidence']}" if said["evidence"] else ""
-        lines.append(f"{when}: {said['status']}{code}{evidence}")
+    lines += [f"{when}: {found[when]['claim']}" for when in ("then", "now")]
     facts = found["now"]["facts"]
     lines += [f"  {name} = {value:g}" for name, value in facts.items()]
     if found["now"]["log"]:
         lines += ["compiler:", found["now"]["log"]]
     return "\n".join(lines)
+
+
+def print_score(console: Console, scores: Mapping[str, Any]) -> None:
+    """What runs show together, as `configs.scoring.score` gives it: run by run, then the scores."""
+    if scores["warning"]:
+        console.print(f"WARNING: {scores['warning']}", soft_wrap=True)
+    rows = [
+        (row["run"], row["status"] or "none", _speedup(row), _library(row))
+        for row in scores["runs"]
+    ]
+    headers = ("run", "status", f"speedup ({CONFIDENCE:.0%} limits)", "against the library")
+    print_table(console, headers, rows)
+    if scores["missing"]:
+        console.print(f"and {scores['missing']} problems without a run")
+    console.print("\nfast_p, correct and more than p times as fast:")
+    for row in scores["fast"]:
+        console.print(_fast(row), soft_wrap=True)
+    for line in _means(scores):
+        console.print(line, soft_wrap=True)
+    for note in scores["notes"]:
+        console.print(f"NOTE: {note}", soft_wrap=True)
+
+
+def _speedup(row: Mapping[str, Any]) -> str:
+    found = row["speedup"]
+    if found is None:
+        return "-"
+    if not row["confirmed"]:
+        return f"{in_figures(found['estimate'])} in a screen"
+    return _figures(found)
+
+
+def _library(row: Mapping[str, Any]) -> str:
+    if row["library_speedup"] is None:
+        return "-"
+    return f"{row['library'] or 'the library'} {_figures(row['library_speedup'])}"
+
+
+def _figures(found: Mapping[str, Any]) -> str:
+    return in_figures(found["estimate"], found["ci_low"], found["ci_high"])
+
+
+def _fast(row: Mapping[str, Any]) -> str:
+    """fast_p as claimed, and as published."""
+    said = f"  p = {row['p']:g}: {Rate(row['count'], row['total'])} by claims"
+    extra = f", {row['unclaimed']} of them no claim" if row["unclaimed"] else ""
+    return f"{said}; {row['by_estimate']} by point estimates{extra}"
+
+
+def _means(scores: Mapping[str, Any]) -> list[str]:
+    """The geometric mean of all problems, and that of the confirmed ones beside what it leaves
+    out.
+    """
+    count, total = scores["confirmed"]["count"], scores["confirmed"]["total"]
+    mean, wins = scores["geometric_mean"], scores["wins"]
+    at = f" at {CONFIDENCE:.0%}"
+    figures = in_figures(mean["estimate"], mean["ci_low"], mean["ci_high"], at=at)
+    lines = [f"geometric mean of all {total}: {figures}; wins ({wins}) as measured, the rest as 1x"]
+    if count:
+        mean = scores["geometric_mean_of_confirmed"]
+        figures = in_figures(mean["estimate"], mean["ci_low"], mean["ci_high"], at=at)
+        left_out = f"; leaves out {total - count} that failed" if count < total else ""
+        lines.append(f"geometric mean of the {count} confirmed, as measured: {figures}{left_out}")
+    return [*lines, f"evidence: {scores['evidence'] or 'none'}"]
 
 
 def print_notes(console: Console, title: str, notes: Sequence[tuple[str, str, str]]) -> None:
@@ -409,6 +460,88 @@ def print_cheats(console: Console, report: Mapping[str, Any]) -> None:
     console.print(f"  of priority P0: {Rate(sum(hardest), len(hardest))}")
     honest = Rate(report["honest_rejected"], report["honest_total"])
     console.print(f"honest kernels refused: {honest}")
+
+
+def print_noise(console: Console, report: Mapping[str, Any]) -> None:
+    """The audit of noise: what each rule claims on each clock, then what our own keeps."""
+    count = report["candidates"]
+    headers = (
+        "rule",
+        "clock",
+        "false, one",
+        f"false, of {count}",
+        "1.03x",
+        "1.05x",
+        "bias",
+        "calls",
+    )
+    rows = [
+        (
+            row["rule"],
+            row["clock"],
+            _share(row["aa_false_win"]),
+            _share(row["search_false_win"]),
+            _share(row["found_1.03"]),
+            _share(row["found_1.05"]),
+            "-" if row["bias"] is None else f"{100 * row['bias']:+.2f} %",
+            row["calls"],
+        )
+        for row in report["rules"]
+    ]
+    console.print(
+        "False claims of identical kernels, one by one and in a search; how often a faster kernel "
+        f"among {count} is found; how far claims are off on average:",
+        soft_wrap=True,
+    )
+    print_table(console, headers, rows)
+    print_notes(console, "our rule", _noise_notes(report))
+    for shortfall in report["shortfalls"]:
+        console.print(f"short of what is promised: {shortfall}", soft_wrap=True)
+
+
+def _noise_notes(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    aa, search = report["aa"], report["search"]
+    notes = [
+        ("false wins, one by one", f"{aa['count']} of {aa['total']}", _limits(aa)),
+        (
+            "false wins, searches",
+            f"{search['count']} of {search['total']}",
+            f"{_limits(search)}; on {report['search_clock']}",
+        ),
+        *(
+            (
+                f"finds {speedup}x",
+                _share(share),
+                f"{report['calls'][speedup]['most']} calls at most",
+            )
+            for speedup, share in report["power"].items()
+        ),
+        ("coverage of 95%", _share(report["coverage"]), "planted speedups, simulated"),
+        ("mean bias", f"{100 * report['bias']:+.3f} %", "of all confirmed measurements"),
+    ]
+    if "aa_real" in report:
+        real, searched = report["aa_real"], report["search_real"]
+        processes = f"{report['aa_process_pairs']} pairs of processes"
+        notes += [
+            ("this machine, one by one", f"{real['wins']} of {real['comparisons']}", processes),
+            ("this machine, searches", f"{searched['wins']} of {searched['searches']}", ""),
+            *(
+                (f"this machine, {speedup}x", _share(share), "confirmed alone")
+                for speedup, share in report["power_real"].items()
+            ),
+            ("coverage here", _share(report["coverage_real"]), ""),
+            ("mean bias here", f"{100 * report['bias_real']:+.3f} %", ""),
+            ("too noisy to say", str(report["unstable_real"]), "confirmations"),
+        ]
+    return notes
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _limits(rate: Mapping[str, Any]) -> str:
+    return f"95% interval {_share(rate['low'])} to {_share(rate['high'])}"
 
 
 def print_judges(console: Console, report: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
 from kernelwright.search.campaign import Campaign, Extension, Progress
+from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
 from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
@@ -108,7 +109,7 @@ def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
 
     Returns:
         ``trial``, ``candidate``, and the verdicts of ``then`` (its latest) and ``now``, each with
-        ``status code evidence facts log``.
+        ``status code evidence claim facts log``; ``claim`` is the verdict in words.
 
     Raises:
         StoreError: if there is no run.
@@ -116,7 +117,7 @@ def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
     """
     folder = Path(folder)
     with SqliteStore(folder / DATABASE, readonly=True) as store:
-        trials = store.trials()
+        trials, names = store.trials(), Names.stored(store.meta())
     trial = next((t for t in trials if t.number == number), None)
     if trial is None:
         found = f"trials 0 to {len(trials) - 1}" if trials else "no trials"
@@ -134,16 +135,17 @@ def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
     return {
         "trial": number,
         "candidate": shown(trial.candidate),
-        "then": _said(trial.verdicts[-1][1]),
-        "now": _said(now),
+        "then": _said(trial.verdicts[-1][1], claim_of(trial, names)),
+        "now": _said(now, in_words(now, names)),
     }
 
 
-def _said(verdict: Verdict) -> dict[str, Any]:
+def _said(verdict: Verdict, claim: str) -> dict[str, Any]:
     return {
         "status": verdict.status.value,
         "code": verdict.code,
         "evidence": verdict.evidence,
+        "claim": claim,
         "facts": dict(verdict.facts),
         "log": verdict.log,
     }
@@ -185,6 +187,8 @@ def _claim(
     entry["candidate"] = shown(baseline.candidate)
     if "config" not in meta:
         about = {"baseline": json.dumps(entry), "version": kernelwright.__version__}
+        if built.plan.library is not None:
+            about["library"] = str(built.plan.library.payload)
         store.set_meta(config=text, machine=machine, **about)
         return None
     if meta.get("machine", machine) != machine:

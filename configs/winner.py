@@ -22,6 +22,7 @@ from kernelwright.env.compiler.schedule.trace import print_trace, steps
 from kernelwright.env.problems.abi import abi, declaration
 from kernelwright.env.problems.program import Program, ProgramError, definition_of, program
 from kernelwright.env.types import Problem, Workload
+from kernelwright.search.claims import Names, claim_of
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.summary import best_entry, best_trial
 from kernelwright.search.trial import Trial
@@ -53,11 +54,6 @@ class Winner:
             raise WinnerError(
                 f"expected a winner with a C form, found a run on target {target}: {error}"
             ) from None
-
-    @property
-    def baseline(self) -> str:
-        """The name of what it was compared with; a file's without its folder."""
-        return Path(self.resolved["baseline"]).name
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -143,11 +139,9 @@ def _facts(best: Winner, made: Program) -> list[str]:
     measured = trial.measured
     assert measured is not None
     measurement = measured.measurements[0]
-    claim = f"{entry['status']}: {entry['speedup']:.3f}x the {best.baseline} baseline"
-    if entry["ci_low"] is not None and entry["ci_high"] is not None:
-        claim += f", 95% interval {entry['ci_low']:.3f} to {entry['ci_high']:.3f}"
-    elif not trial.status.is_claim:
-        claim += ", estimated from screens, not confirmed"
+    # What has C was judged on this machine, where the problem names the library.
+    library = None if problem.library is None else problem.library.name
+    said = claim_of(trial, Names(best.resolved["baseline"], library))
     shapes = problem.workloads[0]
     lines = [
         f"{problem.identity} for {sizes(shapes)}, by kernelwright",
@@ -155,7 +149,7 @@ def _facts(best: Winner, made: Program) -> list[str]:
         f"  {declaration(problem)};",
         "",
         *([f"WARNING: {entry['warning']}"] if entry["warning"] else []),
-        f"{claim} ({entry['evidence']}, operands {measurement.cache_state.value})",
+        f"{said} ({entry['evidence']}, operands {measurement.cache_state.value})",
         f"campaign:  {best.resolved['name']}, trial {trial.number}",
         f"candidate: {trial.candidate.key} ({trial.candidate.language.value})",
         f"machine:   {measurement.machine}",

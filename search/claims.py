@@ -133,8 +133,8 @@ def is_known(found: Interval) -> bool:
 def in_figures(estimate: float, *limits: float | None, at: str = "") -> str:
     """A ratio with its limits, if there are any: ``1.31x, between 1.28 and 1.34``.
 
-    Three figures, and more where the limits are close together or a limit is close to 1: which side
-    of 1 it lies on is seen.
+    Three figures (below 1 two), and more where the limits are close together or a limit is close to
+    1: which side of 1 it lies on is seen.
 
     Args:
         estimate: the ratio.
@@ -154,7 +154,7 @@ def in_figures(estimate: float, *limits: float | None, at: str = "") -> str:
 
 def _decimals(estimate: float, limits: list[float]) -> int:
     """How many decimals show a ratio and its limits."""
-    places = 2 - math.floor(math.log10(estimate))
+    places = (2 if estimate >= 1 else 1) - math.floor(math.log10(estimate))
     half = (limits[-1] - limits[0]) / 2
     if half > 0:
         places = max(places, -math.floor(math.log10(half)))

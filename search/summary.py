@@ -22,6 +22,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.naive import NAIVE_CLOCK, NAIVE_PROFILE, NAIVE_WARNING
 from kernelwright.evaluators.statistics import Interval, speedup
+from kernelwright.search.claims import Names, claim_of
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
@@ -125,6 +126,8 @@ def summarise(store: Store) -> dict[str, Any]:
     return {
         "warning": warning(json.loads(meta["config"])) if "config" in meta else None,
         "best": best_entry(best) if best else None,
+        "claim": claim_of(best, Names.stored(meta)) if best else None,
+        "library": meta.get("library"),
         "library_ratio": library.estimate if library else None,
         "library_low": _known(library.low) if library else None,
         "library_high": _known(library.high) if library else None,

@@ -33,7 +33,8 @@ def test_run_and_show_print_one_json_object(tmp_path):
     shown = kernelwright("show", "runs/gemm_h200", "--json", cwd=tmp_path)
     assert json.loads(shown.stdout) == summary
     text = kernelwright("show", "runs/gemm_h200", cwd=tmp_path).stdout
-    assert f"{summary['best']['speedup']:.3f}x the unscheduled baseline" in text
+    assert text.startswith(f"{summary['claim']} (recorded)\n")
+    assert "at 95%, against the unscheduled baseline; against cublas 0.9" in text
 
 
 def test_piped_progress_is_plain_lines(tmp_path):
@@ -123,6 +124,73 @@ def test_nothing_valid_exits_1_and_shows_0(tmp_path):
     assert "nothing valid was found" in shown.stdout
 
 
+def test_score_counts_claims_and_problems_without_a_run(tmp_path):
+    for out, trials in (("a", 1), ("b", 32)):
+        arguments = ["--set", f"budget.trials={trials}", "--out", out]
+        assert kernelwright("run", "gemm_h200", *arguments, cwd=tmp_path).returncode == 0
+    asked = ["score", "a", "b", "--of", "5", "--p", "1.0", "--p", "1.01"]
+    told = kernelwright(*asked, "--json", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    scores = json.loads(told.stdout)
+    shown = [json.loads(kernelwright("show", r, "--json", cwd=tmp_path).stdout) for r in "ab"]
+    wins = sum(summary["best"]["status"] == "win" for summary in shown)
+    assert [row["claim"] for row in scores["runs"]] == [summary["claim"] for summary in shown]
+    assert scores["runs"][1]["speedup"]["ci_low"] == shown[1]["best"]["ci_low"]
+    assert [row["p"] for row in scores["fast"]] == [1.0, 1.01]
+    assert (scores["fast"][0]["count"], scores["fast"][0]["total"]) == (wins, 5)
+    assert (scores["wins"], scores["missing"], scores["evidence"]) == (wins, 3, "recorded")
+    mean = scores["geometric_mean"]
+    assert mean["ci_low"] <= mean["estimate"] <= (mean["ci_high"] or float("inf"))
+    assert "the same problem more than once" in " ".join(scores["notes"])
+    text = kernelwright(*asked, cwd=tmp_path).stdout
+    assert f"p = 1: {wins} of 5 " in text
+    assert "and 3 problems without a run" in text
+    assert "geometric mean of all 5: " in text
+    # The order of runs is nothing that a score knows.
+    turned = kernelwright("score", "b", "a", *asked[3:], "--json", cwd=tmp_path)
+    assert json.loads(turned.stdout)["geometric_mean"] == mean
+
+
+def test_score_refuses_what_cannot_be_scored_together(tmp_path):
+    kernelwright("run", "gemm_h200", "--set", "budget.trials=2", "--out", "a", cwd=tmp_path)
+    config = campaign(tmp_path)
+    kernelwright("run", config, "--out", "modelled", cwd=tmp_path)
+    for arguments, said in (
+        (["a", "modelled"], "expected runs of one kind of evidence"),
+        (["a", "a/"], "expected every run once"),
+        (["a", "nowhere"], "no such run"),
+        (["a", "--of", "0"], "at least the 1 runs"),
+        (["a", "--p", "-1"], "a finite ratio above 0"),
+        (["a", "--p", "nan"], "a finite ratio above 0"),
+        ([], "DIR"),
+    ):
+        refused = kernelwright("score", *arguments, cwd=tmp_path)
+        assert refused.returncode == 2, arguments
+        assert said in refused.stderr
+        assert refused.stdout == ""
+    refused = kernelwright("score", "a", "modelled", "--json", cwd=tmp_path)
+    assert "modelled: modelled" in json.loads(refused.stdout)["error"]["found"]
+
+
+def test_a_run_where_nothing_is_valid_is_scored_as_a_failure(tmp_path):
+    (tmp_path / "none").mkdir()
+    rows = [{"m": 64, "n": 64, "k": 64, "gpu": "H200"}]
+    knobs = {"bm": 64, "bn": 64, "bk": 32, "warps": 4, "stages": 3}
+    rows += [knobs | {"group_m": 1, "us": [9.0], "err": 0.5}, knobs | {"group_m": 8, "us": [9.0]}]
+    rows[0]["default"] = knobs | {"group_m": 8}
+    (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    change = {"problem": {"name": "gemm_gpu", "m": 64, "n": 64, "k": 64}}
+    change["target"] = {"name": "recorded", "landscape": "l.jsonl"}
+    config = campaign(tmp_path, driver={"name": "grid"}, budget={"trials": 1}, **change)
+    kernelwright("run", config, "--out", "r", cwd=tmp_path)
+    told = kernelwright("score", "r", cwd=tmp_path)
+    assert told.returncode == 0
+    assert "r    none" in told.stdout
+    assert "p = 1: 0 of 1 " in told.stdout
+    assert "geometric mean of all 1: 1.00x, of unknown limits; wins (0)" in told.stdout
+    assert "confirmed" not in told.stdout
+
+
 def test_compare_prints_rows_and_a_verdict(tmp_path):
     arguments = ["compare", "gemm_model_random", "gemm_model_cost_model", "--seeds", "6", "--json"]
     result = json.loads(kernelwright(*arguments, cwd=tmp_path).stdout)
@@ -182,7 +250,7 @@ def test_figures_json(tmp_path):
 
 def test_version_and_help(tmp_path):
     assert kernelwright("--version", cwd=tmp_path).stdout.strip() == "0.1.0"
-    for command in ("run", "show", "check", "list", "compare", "figures"):
+    for command in ("run", "show", "score", "check", "list", "compare", "figures"):
         assert kernelwright(command, "--help", cwd=tmp_path).returncode == 0
         assert command in kernelwright("--help", cwd=tmp_path).stdout
 
