@@ -308,7 +308,7 @@ def print_score(console: Console, scores: Mapping[str, Any]) -> None:
     headers = ("run", "status", f"speedup ({CONFIDENCE:.0%} limits)", "against the library")
     print_table(console, headers, rows)
     if scores["missing"]:
-        console.print(f"and {scores['missing']} problems without a run")
+        console.print(f"problems without a run: {scores['missing']}")
     console.print("\nfast_p, correct and more than p times as fast:")
     for row in scores["fast"]:
         console.print(_fast(row), soft_wrap=True)

@@ -144,7 +144,7 @@ def test_score_counts_claims_and_problems_without_a_run(tmp_path):
     assert "the same problem more than once" in " ".join(scores["notes"])
     text = kernelwright(*asked, cwd=tmp_path).stdout
     assert f"p = 1: {wins} of 5 " in text
-    assert "and 3 problems without a run" in text
+    assert "problems without a run: 3" in text
     assert "geometric mean of all 5: " in text
     # The order of runs is nothing that a score knows.
     turned = kernelwright("score", "b", "a", *asked[3:], "--json", cwd=tmp_path)
