@@ -1,10 +1,10 @@
 """Scores over many problems, each with its uncertainty.
 
-Two of them. `fast` is fast_p, the share of problems that are correct and more than p times as fast
+`fast` is fast_p, the share of problems that are correct and more than p times as fast
 (Ouyang et al., KernelBench: Can LLMs Write Efficient GPU Kernels?, arXiv:2502.10517), counted by
-claims; the count by point estimates, as published, stands beside it. `geometric_mean` is that of
-speedups. Whoever fails cannot gain: a problem without a claimed win counts as not fast, and in the
-mean over all problems as 1x.
+claims; the count by point estimates, as published, stands beside it. `mean_of_claims` is the
+geometric mean of speedups. Whoever fails cannot gain: a problem without a claimed win counts as not
+fast, and in that mean as 1x. `mean_of_confirmed` describes, and is nothing to rank by.
 """
 
 from __future__ import annotations
