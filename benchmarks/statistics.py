@@ -96,7 +96,8 @@ def tell(what: str) -> None:
 
 def on_clocks() -> Iterator[Row]:
     """Simulated clocks, and traces of this machine."""
-    found = simulated(Laboratory(rule_of, progress=tell), SIZES, traces())
+    with Laboratory(rule_of, progress=tell) as laboratory:
+        found = simulated(laboratory, SIZES, traces())
     aa, search = (Rate(found[key]["count"], found[key]["total"]) for key in ("aa", "search"))
     model = "2% lognormal, 2% window drift, 5% heavy tails"
     met = aa.share <= FALSE_WIN and aa.high <= 2 * FALSE_WIN

@@ -65,10 +65,10 @@ def audit_noise(
                 nearest=None,
             )
     chosen = list(dict.fromkeys([OURS, *RULES, *rules]))
-    laboratory = Laboratory(rule_of, progress=seen)
     judge = Cpu(planted_problem())
     sizes = QUICK if quick else Sizes()
-    return audit(judge, sizes, chosen, laboratory, with_real=on_machine)
+    with Laboratory(rule_of, progress=seen) as laboratory:
+        return audit(judge, sizes, chosen, laboratory, with_real=on_machine)
 
 
 def drawn(report: dict[str, Any], folder: str) -> list[Path]:

@@ -36,7 +36,7 @@ DOUBT = 0.01
 PROCESS_BIAS, REFERENCE_BIAS = 0.005, 0.02
 # How many standard errors are added to an estimate for the choice of who stays; and an entrant that
 # stands on less than this share of its calls, the others being interrupted, stays in any case.
-HOPE, BYE = 2.0, 0.5
+HOPE, BYE = 2.0, 0.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,9 @@ class Race:
         order = sorted(range(len(places)), key=lambda place: -places[place])
         looks = max(1, self._field * (self._rounds + 1))
         doubt = NormalDist().inv_cdf(1 - DOUBT / looks)
-        # Not the leader: of many entrants one leads by its interrupted calls alone.
-        ahead = order[min(self._keep, len(order)) - 1]
+        # Not the leader: of many entrants some lead by their interrupted calls alone.
+        trusted = [place for place in order if found[place][1] >= BYE * len(logs[place])]
+        ahead = trusted[min(self._keep, len(trusted)) - 1] if trusted else order[-1]
         room = max(self._keep, math.ceil(share * len(order)))
         chosen = set(sorted(order, key=lambda place: -hopes[place])[:room])
         is_last = self._round >= self._rounds

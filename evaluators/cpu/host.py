@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelwright.env.objective import locations
+from kernelwright.env.objective import common_scale, locations
 from kernelwright.env.types import (
     Arrays,
     Candidate,
@@ -48,6 +48,8 @@ DISTURBED = 0.25
 # apart than this can say nothing; one on which they seem closer is not believed to be that good.
 AA_PROCESS_PAIRS, AA_PAIRS = 10, 8
 NOISY, QUIET = 0.02, 0.001
+# For how many s that holds.
+AA_HOLDS_S = 60.0
 ADVICE = (
     "end other programs on this machine, fix its clock (cpupower frequency-set -g performance; "
     "turbo off), or take another machine, and run again"
@@ -127,19 +129,27 @@ def stolen_ns(cores: Sequence[int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How far identical kernels seem apart on this host: the log ratios of process pairs."""
+    """How far identical kernels seem apart on this host: the log ratios of process pairs; how long
+    it took to find out, in s, and when that was, by the monotonic clock.
+    """
 
     log_ratios: tuple[float, ...]
     seconds: float
+    at: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is not too old to stand for the host as it is now."""
+        return time.monotonic() - self.at < AA_HOLDS_S
 
     @property
     def effect(self) -> float:
-        """The ratio less 1 that identical kernels differ by: the mean log ratio, or its standard
-        error where that is greater.
+        """The ratio less 1 that identical kernels differ by: where the middle of their log ratios
+        is, or its standard error where that is greater, whatever one disturbed process says.
         """
-        mean = statistics.fmean(self.log_ratios)
-        error = statistics.stdev(self.log_ratios) / math.sqrt(len(self.log_ratios))
-        return max(QUIET, math.expm1(max(abs(mean), error)))
+        (middle,) = locations([self.log_ratios])
+        error = common_scale([self.log_ratios]) / math.sqrt(len(self.log_ratios))
+        return max(QUIET, math.expm1(max(abs(middle), error)))
 
     @property
     def is_noisy(self) -> bool:
@@ -162,7 +172,8 @@ def likeness(pair: Callable[[int], ProcessPair]) -> Likeness:
         began = time.perf_counter()
         numbers = range(attempt * AA_PROCESS_PAIRS, (attempt + 1) * AA_PROCESS_PAIRS)
         logs = [[math.log(r / c) for c, r in pair(number).samples_ns] for number in numbers]
-        found = Likeness(tuple(locations(logs)), time.perf_counter() - began)
+        took = time.perf_counter() - began
+        found = Likeness(tuple(locations(logs)), took, time.monotonic())
         if not found.is_noisy:
             break
     return found

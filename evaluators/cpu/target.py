@@ -337,10 +337,11 @@ class Cpu:
         measurements: list[Measurement] = []
         worst, facts = 0.0, dict(built[0][1].facts)
         try:
-            if request.stage is Stage.CONFIRM or self._alike is None:
+            is_claim = request.stage is Stage.CONFIRM
+            if self._alike is None or (is_claim and not self._alike.holds):
                 self._alike = self._likeness(request.state)
             facts["host.likeness"] = self._alike.effect
-            if request.stage is Stage.CONFIRM and self._alike.is_noisy:
+            if is_claim and self._alike.is_noisy:
                 what = f"{self._alike}, which leaves nothing to claim: {ADVICE}"
                 return Verdict(Status.UNSTABLE, "noisy_host", what, facts=tuple(facts.items()))
             for workload, candidate in built:

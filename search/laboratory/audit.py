@@ -129,7 +129,7 @@ def run_job(resolve: Callable[[str], Rule], job: Job) -> Outcome:
 
 
 class Laboratory:
-    """Runs jobs side by side.
+    """Runs jobs side by side, in processes that last as long as it is open.
 
     Args:
         resolve: what gives a rule for its name; importable by name, for other processes call it.
@@ -145,6 +145,15 @@ class Laboratory:
     ) -> None:
         self._resolve, self.progress = resolve, progress
         self._workers = workers or len(os.sched_getaffinity(0))
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Laboratory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
     def run(self, jobs: Iterable[Job]) -> list[Outcome]:
         """The outcomes in the order of the jobs."""
@@ -152,9 +161,10 @@ class Laboratory:
         task = partial(run_job, self._resolve)
         if self._workers == 1 or len(listed) < 2 * self._workers:
             return [task(job) for job in listed]
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"))
         chunk = max(1, min(100, len(listed) // (4 * self._workers)))
-        with ProcessPoolExecutor(self._workers, get_context("spawn")) as pool:
-            return list(pool.map(task, listed, chunksize=chunk))
+        return list(self._pool.map(task, listed, chunksize=chunk))
 
 
 def jobs_of(
