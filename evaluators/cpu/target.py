@@ -100,6 +100,8 @@ IMPOSED = 2
 _ENDS, _BETWEEN = 2, 1
 # What the measured peaks may be short of the true ones.
 PHYSICAL_MARGIN = 0.1
+# Who is started first, in turns.
+_ORDERS = ((Arm.CANDIDATE, Arm.REFERENCE), (Arm.REFERENCE, Arm.CANDIDATE))
 # Where the judge has no core to spin on, a claim needs calls of so many harness floors.
 CLAIM_FLOORS = 50.0
 
@@ -398,8 +400,7 @@ class Cpu:
             for number in range(request.process_pairs):
                 drawn = self._drawn(workload, None)
                 draws = Draws(self.problem, drawn, self._judging.check)
-                order = (Arm.REFERENCE, Arm.CANDIDATE)
-                order = order if number % 2 else order[::-1]
+                order = _ORDERS[number % 2]
                 # Every combination of who starts and who is called first.
                 roles = order if number // 2 % 2 else order[::-1]
                 while True:
@@ -555,7 +556,7 @@ class Cpu:
         shape = shape_for(self._probe_ns, floor, slot_bytes)
 
         def pair(number: int) -> ProcessPair:
-            order = tuple(Arm)[:: 1 if number % 2 else -1]
+            order = _ORDERS[number % 2]
             roles = order if number // 2 % 2 else order[::-1]
             asked = Asked(AA_PAIRS, state, ())
             return Pair(sitting, draws, shape, start).measure(asked, order, roles)

@@ -310,7 +310,7 @@ def audit(
     progress("recording identical kernels")
     traces = recorded_traces(evaluator, sizes.traces) if with_real else None
     out = simulated(laboratory, sizes, traces)
-    clocks = [*SIMULATED, *([traces] if traces else [])]
+    clocks: list[Clock] = [*SIMULATED, *([traces] if traces else [])]
     out["rules"] = rules_table(laboratory, rules, clocks, sizes)
     out["candidates"] = sizes.candidates
     if with_real:

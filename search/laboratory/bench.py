@@ -44,7 +44,8 @@ class Bench:
     def times(self, candidate: int | None, calls: int) -> Factors:
         """Times in ns of so many calls in a row, of the baseline if None."""
         self.calls += calls
-        return self._true_ns(candidate) * self.clock.window(self._rng, calls)
+        found: Factors = self._true_ns(candidate) * self.clock.window(self._rng, calls)
+        return found
 
     def pairs(self, candidate: int, windows: int, pairs: int) -> Factors:
         """Times in ns of (candidate, baseline) in turns, in fresh pairs of processes; of shape
@@ -52,7 +53,8 @@ class Bench:
         """
         self.calls += 2 * windows * pairs
         true = np.array([self._true_ns(candidate), self.time_ns])
-        return self.clock.pairs(self._rng, windows, pairs) * true
+        found: Factors = self.clock.pairs(self._rng, windows, pairs) * true
+        return found
 
     def _true_ns(self, candidate: int | None) -> float:
         return self.time_ns if candidate is None else self.time_ns / self.truth(candidate)

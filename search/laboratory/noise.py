@@ -6,6 +6,7 @@ pair of calls cancels it and two windows do not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -59,12 +60,14 @@ class Simulated:
 
     def window(self, rng: np.random.Generator, calls: int) -> Factors:
         """See `Clock.window`."""
-        return np.exp(self.drift * rng.standard_normal()) * self._calls(rng, (calls,))
+        found: Factors = math.exp(self.drift * rng.standard_normal()) * self._calls(rng, (calls,))
+        return found
 
     def pairs(self, rng: np.random.Generator, windows: int, pairs: int) -> Factors:
         """See `Clock.pairs`."""
         common = np.exp(self.drift * rng.standard_normal((windows, 1, 1)))
-        return common * self._calls(rng, (windows, pairs, 2))
+        found: Factors = common * self._calls(rng, (windows, pairs, 2))
+        return found
 
     def _calls(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Factors:
         out = np.exp(self.lognormal * rng.standard_normal(shape))
