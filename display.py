@@ -211,7 +211,7 @@ def check_text(plan: Mapping[str, Any]) -> str:
         f"space: {size}",
         f"budget: {limits}; {count} candidates{share} by {plan['driver']}",
         f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
-        f"then {plan['finalists']} finalists are confirmed",
+        f"then up to {plan['finalists']} finalists are confirmed, until one wins",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
     if plan["warning"]:
