@@ -38,7 +38,7 @@ def sections() -> dict[str, Rows]:
 def _noise() -> tuple[str, str]:
     """How far identical kernels seem apart."""
     found = Cpu(probe_problem()).likeness()
-    return f"{100 * found.effect:.2f} %", str(found)
+    return f"{100 * found.effect:.2f} %", "identical kernels in fresh processes"
 
 
 def _isolation(floor: Floor) -> Rows:

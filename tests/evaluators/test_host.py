@@ -129,7 +129,9 @@ def test_a_claim_is_beyond_what_identical_kernels_differ_by(monkeypatch):
 def test_likeness_is_the_bias_or_its_standard_error():
     assert Likeness((0.01, 0.01, 0.01), 0.0).effect == pytest.approx(math.expm1(0.01))
     spread = Likeness((0.03, -0.03, 0.03, -0.03), 0.0)
-    assert spread.effect == pytest.approx(math.expm1(0.03 * math.sqrt(4 / 3) / 2))
+    assert spread.effect == pytest.approx(math.expm1(1.483 * 0.03 * math.sqrt(4 / 3) / 2))
+    # One disturbed process does not make a host noisy.
+    assert not Likeness((*[0.001, -0.001] * 4, 0.5), 0.0).is_noisy
     assert Likeness((0.0, 0.0), 0.0).effect == QUIET
     assert not Likeness((0.0, 0.0), 0.0).is_noisy
 
