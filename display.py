@@ -134,6 +134,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
     if best is not None and best["evidence"] == "measured":
         lines.append(f"on: {best['machine']}")
+        lines += _host(best["facts"])
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
     lines.append(f"trials: {summary['trials']} ({counts})")
     lines += [
@@ -273,6 +274,21 @@ def _cpu_notes(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+def _host(facts: Mapping[str, float]) -> list[str]:
+    """What the host did while a kernel was timed; nothing where it was not watched."""
+    if "host.clock_hz" not in facts:
+        return []
+    parts = [
+        f"clock {facts['host.clock_hz'] / 1e9:.2f} GHz, changed by "
+        f"{100 * (facts['host.clock_drift'] - 1):.1f}% over the sitting",
+        f"identical kernels within {100 * facts['host.likeness']:.2g}%",
+        f"{facts['host.discarded']:.0f} disturbed pairs of calls taken again",
+    ]
+    if facts["host.disturbed"]:
+        parts.append(f"{facts['host.disturbed']:.0f} kept for want of better ones")
+    return [f"host: {', '.join(parts)}"]
+
+
 def _worth_saying(facts: Mapping[str, float]) -> dict[str, float]:
     """Facts without those of a binary that has nothing special and of an isolation that lacks
     nothing.
@@ -282,6 +298,7 @@ def _worth_saying(facts: Mapping[str, float]) -> dict[str, float]:
         name: value
         for name, value in facts.items()
         if name != "elf.undefined"
+        and not name.startswith("host.")
         and not any(name.startswith(start) and value == u for start, u in usual.items())
     }
 

@@ -1,0 +1,55 @@
+"""What people are shown."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from kernelwright.display import LiveRun, summary_text
+from kernelwright.search.campaign import Progress
+
+FACTS = {
+    "host.clock_hz": 4.25e9,
+    "host.clock_drift": 1.032,
+    "host.likeness": 0.001,
+    "host.discarded": 8.0,
+    "host.disturbed": 0.0,
+    "registers": 3.0,
+}
+
+
+def shown(facts):
+    best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
+    best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
+    empty = dict.fromkeys(("baseline", "stop", "tokens", "replies"))
+    zero = dict.fromkeys(
+        ("refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
+    )
+    lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
+    rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
+    return summary_text({"best": best, **empty, **zero, **lists, **rest}).splitlines()
+
+
+def test_a_summary_says_what_the_host_did():
+    lines = shown(FACTS)
+    assert "  registers=3" in lines
+    assert (
+        "host: clock 4.25 GHz, changed by 3.2% over the sitting, identical kernels within 0.1%, "
+        "8 disturbed pairs of calls taken again" in lines
+    )
+    kept = shown(FACTS | {"host.disturbed": 2.0})
+    assert any(line.endswith("2 kept for want of better ones") for line in kept)
+    assert not any(line.startswith("host:") for line in shown({"registers": 3.0}))
+
+
+def test_a_race_is_one_line_a_round():
+    out = io.StringIO()
+    with LiveRun(Console(file=out, width=200), "c") as live:
+        live(Progress("search", 8, 8, 8, {"ok": 8}, None, 1.0))
+        for done in range(1, 4):
+            live(Progress("race", done, 3, 8, {"ok": 8}, None, 2.0))
+        live(Progress("confirm", 1, 3, 8, {"ok": 8}, None, 3.0))
+    lines = out.getvalue().splitlines()
+    assert lines[-2:] == ["3/3 raced, 2.0 s", "1/3 finalists confirmed, 3.0 s"]
+    assert len(lines) == 3
