@@ -84,7 +84,10 @@ class Watch:
         """What the host did since a look at the clock: the lower of that and of the clock now, and
         what became of each call's (interruptions, time waited in ns).
         """
-        waited = sum(ns for interruptions, ns in calls if interruptions)
+        # Threads leave their cores and come back as their kernel pleases: that is its own doing, and
+        # it could have just its slow calls discarded.
+        alone = len(self._where.workers) == 1
+        waited = sum(ns for interruptions, ns in calls if interruptions and alone)
         before = self._stolen_ns
         clock_hz = min(clock_hz, self.look())
         stolen = max(0.0, self._stolen_ns - before)
