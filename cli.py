@@ -544,7 +544,7 @@ def noise(
             print_noise(console, report)
             for file in files:
                 console.print(str(file), soft_wrap=True)
-        if report["shortfalls"]:
+        if report["shortfalls"] or report["failed_rules"]:
             raise typer.Exit(1)
 
 

@@ -135,6 +135,10 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if best is not None and best["evidence"] == "measured":
         lines.append(f"on: {best['machine']}")
         lines += _host(best["facts"])
+    if best is not None and best["level"] is not None:
+        level = f"{min(100 * best['level'], 99.9999):.6g}%"
+        beyond = f", {100 * best['least_effect']:.2g}% beyond 1" if best["least_effect"] else ""
+        lines.append(f"decided: by the interval at {level}{beyond}, as the error rate is shared")
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
     lines.append(f"trials: {summary['trials']} ({counts})")
     lines += [
@@ -279,9 +283,9 @@ def _host(facts: Mapping[str, float]) -> list[str]:
     if "host.clock_hz" not in facts:
         return []
     parts = [
-        f"clock {facts['host.clock_hz'] / 1e9:.2f} GHz, changed by "
-        f"{100 * (facts['host.clock_drift'] - 1):.1f}% over the sitting",
-        f"identical kernels within {100 * facts['host.likeness']:.2g}%",
+        f"clock {facts['host.clock_hz'] / 1e9:.2f} GHz, moved by "
+        f"{100 * (facts['host.clock_drift'] - 1):+.1f}% since the sitting began",
+        f"identical kernels seem {100 * facts['host.likeness']:.2g}% apart",
         f"{facts['host.discarded']:.0f} disturbed pairs of calls taken again",
     ]
     if facts["host.disturbed"]:
@@ -504,6 +508,7 @@ def print_noise(console: Console, report: Mapping[str, Any]) -> None:
             row["calls"],
         )
         for row in report["rules"]
+        if row["error"] is None
     ]
     console.print(
         "False claims of identical kernels, one by one and in a search; how often a faster kernel "
@@ -511,6 +516,8 @@ def print_noise(console: Console, report: Mapping[str, Any]) -> None:
         soft_wrap=True,
     )
     print_table(console, headers, rows)
+    for failed in report["failed_rules"]:
+        console.print(f"no figures: {failed}", soft_wrap=True)
     print_notes(console, "our rule", _noise_notes(report))
     for shortfall in report["shortfalls"]:
         console.print(f"short of what is promised: {shortfall}", soft_wrap=True)
@@ -586,7 +593,7 @@ def print_judges(console: Console, report: Mapping[str, Any]) -> None:
     judges = [tally["profile"] for tally in report["judges"]]
     print_table(
         console,
-        ("candidate", "is", "truth", *judges),
+        ("candidate", "is", "truth or strict", *judges),
         [
             (r["name"], r["kind"], _times(r["truth"]), *(_belief(r["beliefs"][j]) for j in judges))
             for r in rows

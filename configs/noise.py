@@ -10,7 +10,17 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.resolve import UnknownNameError, resolve
 from kernelwright.evaluators.cpu.target import Cpu
 from kernelwright.search.laboratory import RULES
-from kernelwright.search.laboratory.audit import OURS, QUICK, Laboratory, Sizes, audit
+from kernelwright.search.laboratory.audit import (
+    HARDEST,
+    OURS,
+    QUICK,
+    Job,
+    Laboratory,
+    RuleError,
+    Sizes,
+    audit,
+    run_job,
+)
 from kernelwright.search.laboratory.bench import Rule
 from kernelwright.search.laboratory.real import planted_problem
 
@@ -64,6 +74,16 @@ def audit_noise(
                 found=f"{name}, which is {type(rule).__name__}",
                 nearest=None,
             )
+        try:
+            run_job(rule_of, Job(name, HARDEST, 1.0, 3, (0,)))
+        except RuleError as error:
+            raise ConfigError(
+                file="audit noise",
+                line=None,
+                path="--rule",
+                expected="a rule that claims one of three candidates, or None",
+                found=str(error),
+            ) from None
     chosen = list(dict.fromkeys([OURS, *RULES, *rules]))
     judge = Cpu(planted_problem())
     sizes = QUICK if quick else Sizes()

@@ -72,6 +72,8 @@ STRESSES = (
 
 # The class code of a verdict that could not be reached because the other arm failed.
 REFERENCE_FAILED = "reference_failed"
+# The class code of an `unstable` verdict that is about the host and no candidate.
+NOISY_HOST = "noisy_host"
 
 
 class Stage(StrEnum):

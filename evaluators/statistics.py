@@ -82,10 +82,20 @@ def speedup(
     # A capped ratio has capped limits; and rounding must not put the estimate outside its own
     # interval.
     return Interval(
-        math.exp(min(low, centre)),
-        math.exp(centre),
-        math.exp(max(centre, min(high, _cap(verdict, chosen)))),
+        _ratio(min(low, centre)),
+        _ratio(centre),
+        _ratio(max(centre, min(high, _cap(verdict, chosen)))),
     )
+
+
+def _ratio(log: float) -> float:
+    """The ratio of a log ratio, infinite where no number holds it: a few samples at a strict level
+    know nothing.
+    """
+    try:
+        return math.exp(log)
+    except OverflowError:
+        return math.inf
 
 
 def _cap(verdict: Verdict, chosen: tuple[Measurement, ...]) -> float:

@@ -28,7 +28,7 @@ from kernelwright.env.types import (
 from kernelwright.search.answers import no_answer, roofline_share
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
-from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of
+from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Plan
 from kernelwright.search.store import Sitting, Store, StoreJournal
@@ -168,9 +168,10 @@ class Campaign:
         stopped = event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)
         self._record(events=[stopped], extend=True)
         self._search_s = self._clock() - self._started
-        self._finals(ask)
+        is_done = self._finals(ask)
         self._disclose()
-        self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
+        if is_done:
+            self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
         return stop
 
     def _disclose(self) -> None:
@@ -302,7 +303,8 @@ class Campaign:
             return
         number = challenger.number
         self._heights[number] = 1
-        verdict = next((t.verdict(Stage.RACE) for t in known if t.number == number), None)
+        races = [v for t in known if t.number == number for s, v in t.verdicts if s is Stage.RACE]
+        verdict = height_of(races)
         if verdict is None:
             request = self._screen_request(challenger.candidate, number, Stage.RACE)
             (verdict,) = self._evaluate([request])
@@ -503,12 +505,17 @@ class Campaign:
 
     # Racing and confirming
 
-    def _finals(self, ask: int) -> None:
-        """Race the best trials and confirm them until one wins."""
+    def _finals(self, ask: int) -> bool:
+        """Race the best trials and confirm them until one wins; whether that is done, and not
+        left for a calmer host.
+        """
         place = (ask, self._epoch)
         trials = [trial for _, _, trial in self._ranked]
         entrants = entrants_of(trials, self._stored, self._heights)
-        Finals(self.plan.contest, _Desk(self), self._incumbent, entrants, self._events, place).run()
+        desk, past = _Desk(self), self._events
+        finals = Finals(self.plan.contest, desk, self._incumbent, entrants, past, place)
+        finals.run()
+        return not finals.host_was_noisy
 
     def _has_time_for(self, requests: Sequence[Request]) -> bool:
         """Whether the wall time that is left is enough for these, and, if they only race, for a

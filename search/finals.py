@@ -17,6 +17,7 @@ from typing import Protocol
 from kernelwright.env.objective import locations, log2_speedup, measurements_against
 from kernelwright.env.protocols import Repeats
 from kernelwright.env.types import (
+    NOISY_HOST,
     REFERENCE_FAILED,
     Candidate,
     Request,
@@ -71,14 +72,18 @@ class Entrants:
     heights: Mapping[int, int]
 
     def confirmation(self, trial: Trial) -> Verdict | None:
-        """The stored confirmation of a trial."""
+        """The stored confirmation of a trial; one that a noisy host kept from saying anything is to
+        be tried again.
+        """
         found = (v for stage, v in self.stored.get(trial.number, ()) if stage is Stage.CONFIRM)
-        return next(found, None)
+        return next((v for v in found if v.code != NOISY_HOST), None)
 
     def rounds(self, trial: Trial, reference: Candidate) -> list[Verdict]:
         """The stored races of a trial against a reference, and those that it failed."""
-        races = [v for stage, v in self.stored.get(trial.number, ()) if stage is Stage.RACE]
-        later = races[self.heights.get(trial.number, 0) :]
+        later = [v for stage, v in self.stored.get(trial.number, ()) if stage is Stage.RACE]
+        height = height_of(later) if self.heights.get(trial.number) else None
+        if height is not None:
+            later.remove(height)
         return [
             v
             for v in later
@@ -87,8 +92,11 @@ class Entrants:
 
     @property
     def spent(self) -> int:
-        """How many confirmations there have been."""
-        return sum(any(s is Stage.CONFIRM for s, _ in pairs) for pairs in self.stored.values())
+        """How many confirmations there have been; a noisy host's have looked at nothing."""
+        return sum(
+            any(s is Stage.CONFIRM and v.code != NOISY_HOST for s, v in pairs)
+            for pairs in self.stored.values()
+        )
 
 
 class Finals:
@@ -115,11 +123,15 @@ class Finals:
         self._contest, self._desk, self._entrants, self._place = contest, desk, entrants, place
         self._past = {e.kind: e for e in past if (e.ask, e.slot) == place}
         self._incumbent = incumbent
+        self._failed: list[int] = []
+        self.host_was_noisy = False
         if DETHRONED in self._past:
             self._incumbent = Incumbent.of_baseline(contest.baseline)
 
     def run(self) -> list[Trial]:
-        """Race and confirm; the finalists in the order of the race."""
+        """Race and confirm; the finalists in the order of the race. ``host_was_noisy`` then says
+        whether claims are still to be made, on a calmer host.
+        """
         finalists = self.raced()[: self._contest.confirm.finalists]
         self._confirm(finalists)
         return finalists
@@ -140,8 +152,11 @@ class Finals:
             try:
                 found, reason = self._race()
             except _ReferenceFailedError as failure:
-                key = self._incumbent.reference.candidate.key
-                fallen = event(DETHRONED, *self._place, key=key, evidence=failure.evidence)
+                key, failed = self._incumbent.reference.candidate.key, list(self._failed)
+                fallen = event(
+                    DETHRONED, *self._place, key=key, failed=failed, evidence=failure.evidence
+                )
+                self._past[DETHRONED] = fallen
                 self._desk.keep([], [fallen])
                 self._incumbent = Incumbent.of_baseline(self._contest.baseline)
             else:
@@ -165,6 +180,7 @@ class Finals:
         first_repeat = 1 + self._contest.confirm.process_pairs * self._contest.confirm.pairs
         number = 0
         while (heat := race.heat()) is not None:
+            # Rounds that are cut short are not told.
             requests = {
                 entrant: self._race_request(trials[entrant], heat.pairs, first_repeat)
                 for entrant in heat.entrants
@@ -176,9 +192,13 @@ class Finals:
             for done, (entrant, request) in enumerate(requests.items(), 1):
                 found = known[entrant][number] if number < len(known[entrant]) else None
                 if found is None:
+                    if not self._desk.has_time_for([request]):
+                        return [trials[entrant] for entrant in race.ranking], "seconds"
                     found = self._judged(request)
                     self._desk.keep([(request.trial, Stage.RACE, found)], [])
                 logs[entrant] = self._logs(found)
+                if not found.status.passed:
+                    self._failed.append(request.trial)
                 self._desk.report("race", done, len(requests))
             race.tell(logs)
             first_repeat += heat.pairs
@@ -186,14 +206,15 @@ class Finals:
         return [trials[entrant] for entrant in race.ranking], "rounds"
 
     def _is_fallen(self, trial: Trial) -> bool:
+        """Whether it failed before the race was started again, as reference or as entrant."""
         fallen = self._past.get(DETHRONED)
-        return fallen is not None and fallen.data["key"] == trial.candidate.key
+        if fallen is None:
+            return False
+        return trial.candidate.key == fallen.data["key"] or trial.number in fallen.data["failed"]
 
     def _judged(self, request: Request) -> Verdict:
         verdict = self._desk.judge(request)
         if verdict.code == REFERENCE_FAILED and self._incumbent.is_a_candidate:
-            key = self._incumbent.reference.candidate.key
-            self._past[DETHRONED] = event(DETHRONED, *self._place, key=key)
             raise _ReferenceFailedError(verdict.evidence)
         return verdict
 
@@ -233,7 +254,8 @@ class Finals:
                 self._desk.keep([(trial.number, Stage.CONFIRM, verdict)], [])
             self._desk.report("confirm", place, len(finalists))
             # On a host where nothing can be claimed the next one would fare no better.
-            if verdict.status in (Status.WIN, Status.UNSTABLE):
+            self.host_was_noisy = verdict.code == NOISY_HOST
+            if verdict.status is Status.WIN or self.host_was_noisy:
                 return
 
 
@@ -265,6 +287,13 @@ def spend(alpha: float, spent: int) -> float:
     shares sum up to less than the whole.
     """
     return max(alpha * SPENT * (1 - SPENT) ** spent, math.ulp(0.0))
+
+
+def height_of(races: Sequence[Verdict]) -> Verdict | None:
+    """The race that gave a trial its height: the first against the baseline, or that it failed."""
+    return next(
+        (v for v in races if not v.measurements or v.measurements[0].role is Role.BASELINE), None
+    )
 
 
 def _reference_key(trial: Trial) -> str:

@@ -18,7 +18,6 @@ run the same race.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -74,7 +73,8 @@ class Race:
         self._logs = [list(logs) for logs in screened]
         self._keep, self._rounds, self._round = keep, rounds, 0
         self._field = len(screened)
-        self._pairs = statistics.median([len(logs) for logs in screened]) if screened else 0.0
+        # Of those that were not stopped early.
+        self._pairs = max(map(len, screened), default=0)
         self._alive = list(range(self._field))
         fresh = comparable is not None and not all(comparable)
         self._cut(FIRST_KEPT, REFERENCE_BIAS if fresh else PROCESS_BIAS)

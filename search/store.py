@@ -132,7 +132,9 @@ class MemoryStore:
             # A race has rounds; what is judged again replaces what it was.
             again = stage is not Stage.RACE
             kept = tuple(pair for pair in old.verdicts if not (again and pair[0] == stage))
-            self._trials[number] = replace(old, verdicts=(*kept, (stage, verdict)))
+            order = list(Stage)
+            verdicts_ = sorted((*kept, (stage, verdict)), key=lambda pair: order.index(pair[0]))
+            self._trials[number] = replace(old, verdicts=tuple(verdicts_))
         for item in events:
             self._events.setdefault((item.ask, item.slot, item.kind), item)
 

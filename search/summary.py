@@ -27,7 +27,17 @@ from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 # Events of the campaign itself, which may stand in the same place as a call.
-NOT_REPLIES = (MODEL_CALL, "stopped", "finished", "extended", "invalid", "unconfirmed", "dethroned")
+NOT_REPLIES = (
+    MODEL_CALL,
+    "stopped",
+    "finished",
+    "extended",
+    "invalid",
+    "unconfirmed",
+    "dethroned",
+    "raced",
+    "dethroned_in_race",
+)
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
@@ -86,9 +96,11 @@ def best_entry(trial: Trial) -> dict[str, Any]:
     """The ``best`` object.
 
     A limit that could not be told (no confirmation, too few samples) is null; without a
-    confirmation the speedup is a single screen's.
+    confirmation the speedup is a single screen's. ``level`` is that of the interval which decided,
+    stricter than the 95% of the limits; ``least_effect`` what it had to be beyond.
     """
-    interval = claimed(trial)
+    interval, confirmed = claimed(trial), trial.verdict(Stage.CONFIRM)
+    terms = confirmed.terms if confirmed is not None else None
     measured = trial.measured
     assert measured is not None
     measurement = measured.measurements[0]
@@ -98,6 +110,8 @@ def best_entry(trial: Trial) -> dict[str, Any]:
         "speedup": interval.estimate if interval else 2.0 ** (trial.objective or 0.0),
         "ci_low": _known(interval.low) if interval else None,
         "ci_high": _known(interval.high) if interval else None,
+        "level": 1 - 2 * terms.alpha if terms else None,
+        "least_effect": terms.least_effect if terms else None,
         "evidence": Evidence(measurement.evidence).value,
         "machine": measurement.machine,
         "trial": trial.number,

@@ -59,8 +59,11 @@ class Trial:
 
     @property
     def status(self) -> Status:
-        """The status of the latest verdict."""
-        return self.verdicts[-1][1].status
+        """The status of the latest verdict; of one that failed if there is any, for what failed
+        once is not believed again.
+        """
+        failed = (v.status for _, v in self.verdicts if not v.status.passed)
+        return next((s for s in failed if s is not Status.UNSTABLE), self.verdicts[-1][1].status)
 
     @property
     def measured(self) -> Verdict | None:

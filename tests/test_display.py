@@ -22,6 +22,7 @@ FACTS = {
 def shown(facts):
     best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
+    best |= {"level": 0.985, "least_effect": 0.001}
     empty = dict.fromkeys(("baseline", "stop", "tokens", "replies"))
     zero = dict.fromkeys(
         ("refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
@@ -35,9 +36,11 @@ def test_a_summary_says_what_the_host_did():
     lines = shown(FACTS)
     assert "  registers=3" in lines
     assert (
-        "host: clock 4.25 GHz, changed by 3.2% over the sitting, identical kernels within 0.1%, "
-        "8 disturbed pairs of calls taken again" in lines
+        "host: clock 4.25 GHz, moved by +3.2% since the sitting began, identical kernels seem 0.1% "
+        "apart, 8 disturbed pairs of calls taken again" in lines
     )
+    said = "decided: by the interval at 98.5%, 0.1% beyond 1, as the error rate is shared"
+    assert said in lines
     kept = shown(FACTS | {"host.disturbed": 2.0})
     assert any(line.endswith("2 kept for want of better ones") for line in kept)
     assert not any(line.startswith("host:") for line in shown({"registers": 3.0}))

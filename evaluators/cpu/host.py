@@ -84,8 +84,8 @@ class Watch:
         """What the host did since a look at the clock: the lower of that and of the clock now, and
         what became of each call's (interruptions, time waited in ns).
         """
-        # Threads leave their cores and come back as their kernel pleases: that is its own doing, and
-        # it could have just its slow calls discarded.
+        # Threads leave their cores and come back as their kernel pleases: that is its own doing,
+        # and it could have just its slow calls discarded.
         alone = len(self._where.workers) == 1
         waited = sum(ns for interruptions, ns in calls if interruptions and alone)
         before = self._stolen_ns
@@ -107,14 +107,13 @@ class Watch:
 
     @property
     def drift(self) -> float:
-        """The greatest clock so far over the least, from the medians of stretches of looks: 1 where
-        it never changed.
+        """How far the clock has moved: the median of the last looks over that of the first, 1 where
+        it is what it was. Looks that met a neighbour are not what is meant.
         """
-        size = max(8, len(self._clocks) // 64)
-        stretches = [
-            statistics.median(self._clocks[i : i + size]) for i in range(0, len(self._clocks), size)
-        ]
-        return max(stretches) / min(stretches) if stretches else 1.0
+        if not self._clocks:
+            return 1.0
+        first, last = self._clocks[:LOOKS], self._clocks[-LOOKS:]
+        return statistics.median(last) / statistics.median(first)
 
 
 def stolen_ns(cores: Sequence[int]) -> float:

@@ -26,6 +26,7 @@ from kernelwright.env.options import ProblemError
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.types import (
+    NOISY_HOST,
     REFERENCE_FAILED,
     Arm,
     CacheState,
@@ -345,7 +346,7 @@ class Cpu:
             facts["host.likeness"] = self._alike.effect
             if is_claim and self._alike.is_noisy:
                 what = f"{self._alike}, which leaves nothing to claim: {ADVICE}"
-                return Verdict(Status.UNSTABLE, "noisy_host", what, facts=tuple(facts.items()))
+                return Verdict(Status.UNSTABLE, NOISY_HOST, what, facts=tuple(facts.items()))
             for workload, candidate in built:
                 for against in request.against:
                     arms = {Arm.CANDIDATE: candidate, Arm.REFERENCE: others[workload, against.role]}
@@ -538,8 +539,17 @@ class Cpu:
         """How far identical kernels seem apart now.
 
         Raises:
-            ArmFailedError: if the judge's own kernel fails.
+            ArmFailedError: if the judge's own kernel fails, which is no candidate's fault.
         """
+        try:
+            return self._likeness_of_the_probe(state)
+        except (ArmFailedError, BuildFailureError) as failure:
+            found = failure.verdict if isinstance(failure, ArmFailedError) else _failed(failure)
+            what = f"the judge's own kernel is {found.status} ({found.code}): {found.evidence}"
+            verdict = Verdict(Status.BROKEN, "host_probe", evidence=what)
+            raise ArmFailedError(Arm.REFERENCE, verdict) from None
+
+    def _likeness_of_the_probe(self, state: CacheState) -> Likeness:
         sitting, problem = self._sat(), probe_problem()
         if self._probe is None:
             self._probe = self._builder.of(problem).build(PROBE, problem.workloads[0])

@@ -11,7 +11,7 @@ import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
@@ -65,6 +65,12 @@ class Sizes:
 
 QUICK = Sizes(400, 40, 40, 100, 20, 6, 1, 3, 20, 100)
 _TRACED_PAIRS = 24
+# The keys of a row of the table of rules.
+_FIGURES = (
+    *("rule", "clock", "aa_false_win", "search_false_win"),
+    *(f"found_{share:.2f}" for share in FOUND),
+    *("bias", "calls", "error"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +125,46 @@ class Outcome:
         return claim.low <= truth <= claim.high
 
 
+class RuleError(RuntimeError):
+    """A rule that raised, or claimed what is no claim: whose it was and what it did."""
+
+
 def run_job(resolve: Callable[[str], Rule], job: Job) -> Outcome:
-    """Run one job."""
+    """Run one job. The faster kernel is anywhere among the candidates; in the outcome it is 0, and
+    any other 1.
+
+    Raises:
+        RuleError: if the rule raises or its claim is none.
+    """
     rng = np.random.default_rng(job.seed)
-    speedups = [job.speedup, *[1.0] * (job.candidates - 1)]
+    place = int(rng.integers(job.candidates))
+    speedups = [1.0] * job.candidates
+    speedups[place] = job.speedup
     bench = Bench(job.clock, speedups, rng)
-    claim = resolve(job.rule)(bench)
+    try:
+        claim = resolve(job.rule)(bench)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a rule is anybody's
+        raise RuleError(f"the rule {job.rule}: {type(error).__name__}: {error}") from None
+    wrong = _no_claim(claim, job.candidates)
+    if wrong:
+        raise RuleError(f"the rule {job.rule}: expected a claim, found {wrong}")
+    if claim is not None:
+        claim = replace(claim, candidate=int(claim.candidate != place))
     return Outcome(claim, job.speedup, bench.calls)
+
+
+def _no_claim(claim: object, candidates: int) -> str | None:
+    """Why this is no claim among so many candidates, None if it is one (or none was made)."""
+    if claim is None:
+        return None
+    if not isinstance(claim, Claim):
+        return f"{type(claim).__name__} {claim!r:.80}"
+    if not 0 <= claim.candidate < candidates:
+        return f"candidate {claim.candidate} of {candidates}"
+    figures = [claim.speedup, *(v for v in (claim.low, claim.high) if v is not None)]
+    if not (math.isfinite(claim.speedup) and claim.speedup > 0) or any(map(math.isnan, figures)):
+        return f"speedup {claim.speedup!r}, limits {claim.low!r} and {claim.high!r}"
+    return None
 
 
 class Laboratory:
@@ -190,7 +229,7 @@ def simulated(laboratory: Laboratory, sizes: Sizes, traces: Traces | None) -> di
     out["search"] = _rate(o.is_false for o in nulls)
     out["search_false_win"] = out["search"]["rate"]
     out["search_clock"] = clock.name
-    out["power"], out["calls"] = {}, {}
+    out["power"], out["calls"], out["powers"] = {}, {}, sizes.powers
     for planted_speedup in PLANTED[1:]:
         laboratory.progress(f"searches for one kernel of {planted_speedup:.2f}x")
         found = laboratory.run(
@@ -216,32 +255,42 @@ def rules_table(
     laboratory: Laboratory, rules: Sequence[str], clocks: Sequence[Clock], sizes: Sizes
 ) -> list[dict[str, Any]]:
     """How often each rule is wrong and right on each clock: one row a rule and clock."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for rule in rules:
         for clock in clocks:
             laboratory.progress(f"the rule {rule} on {clock.name}")
-            single = laboratory.run(jobs_of(rule, clock, 1.0, 1, 5 * sizes.cells, 5))
-            null = laboratory.run(jobs_of(rule, clock, 1.0, sizes.candidates, sizes.cells, 6))
-            found = {
-                share: laboratory.run(jobs_of(rule, clock, share, sizes.candidates, sizes.cells, 7))
-                for share in FOUND
-            }
-            claims = [o.bias for outcomes in (null, *found.values()) for o in outcomes]
-            rows.append(
-                {
-                    "rule": rule,
-                    "clock": clock.name,
-                    "aa_false_win": statistics.fmean(o.is_false for o in single),
-                    "search_false_win": statistics.fmean(o.is_false for o in null),
-                    **{
-                        f"found_{share:.2f}": statistics.fmean(o.is_found for o in outcomes)
-                        for share, outcomes in found.items()
-                    },
-                    "bias": _mean(claims),
-                    "calls": round(statistics.fmean(o.calls for o in null)),
-                }
-            )
+            try:
+                rows.append(_row(laboratory, rule, clock, sizes))
+            except RuleError as error:
+                # What others did is not lost by it.
+                rows = [row for row in rows if row["rule"] != rule]
+                rows.append({**dict.fromkeys(_FIGURES), "rule": rule, "error": str(error)})
+                break
     return rows
+
+
+def _row(laboratory: Laboratory, rule: str, clock: Clock, sizes: Sizes) -> dict[str, Any]:
+    """One rule on one clock."""
+    count = sizes.candidates
+    single = laboratory.run(jobs_of(rule, clock, 1.0, 1, 5 * sizes.cells, 5))
+    null = laboratory.run(jobs_of(rule, clock, 1.0, count, sizes.cells, 6))
+    found = {
+        share: laboratory.run(jobs_of(rule, clock, share, count, sizes.cells, 7)) for share in FOUND
+    }
+    claims = [o.bias for outcomes in (null, *found.values()) for o in outcomes]
+    return {
+        "rule": rule,
+        "clock": clock.name,
+        "aa_false_win": statistics.fmean(o.is_false for o in single),
+        "search_false_win": statistics.fmean(o.is_false for o in null),
+        **{
+            f"found_{share:.2f}": statistics.fmean(o.is_found for o in outcomes)
+            for share, outcomes in found.items()
+        },
+        "bias": _mean(claims),
+        "calls": round(statistics.fmean(o.calls for o in null)),
+        "error": None,
+    }
 
 
 def on_this_machine(
@@ -313,6 +362,7 @@ def audit(
     clocks: list[Clock] = [*SIMULATED, *([traces] if traces else [])]
     out["rules"] = rules_table(laboratory, rules, clocks, sizes)
     out["candidates"] = sizes.candidates
+    out["failed_rules"] = [row["error"] for row in out["rules"] if row["error"]]
     if with_real:
         out |= on_this_machine(evaluator, sizes, progress)
     out["shortfalls"] = shortfalls(out)
@@ -330,6 +380,13 @@ def shortfalls(found: Mapping[str, Any]) -> list[str]:
         out.append(f"{found['aa_real']['wins']} false wins on this machine")
     if found.get("search_real", {"wins": 0})["wins"] > 0:
         out.append(f"{found['search_real']['wins']} false wins in searches on this machine")
+    for least_speedup, least in FOUND.items():
+        share = found["power"].get(f"{least_speedup:.2f}", 0.0)
+        rate_found = Rate(round(share * found["powers"]), found["powers"])
+        if rate_found.high < least:
+            out.append(f"a true {least_speedup:.2f}x is found in {rate_found}")
+    if found["coverage"] is None:
+        return [*out, "nothing was confirmed, so nothing is known of coverage and bias"]
     low, high = found["coverage_interval"]
     if high < COVERAGE[0] or low > COVERAGE[1]:
         out.append(f"coverage {found['coverage']:.3f}")

@@ -37,10 +37,6 @@ class Bench:
         """How many candidates there are."""
         return len(self._speedups)
 
-    def truth(self, candidate: int) -> float:
-        """The true speedup, for whoever scores a rule."""
-        return float(self._speedups[candidate])
-
     def times(self, candidate: int | None, calls: int) -> Factors:
         """Times in ns of so many calls in a row, of the baseline if None."""
         self.calls += calls
@@ -57,7 +53,9 @@ class Bench:
         return found
 
     def _true_ns(self, candidate: int | None) -> float:
-        return self.time_ns if candidate is None else self.time_ns / self.truth(candidate)
+        return (
+            self.time_ns if candidate is None else self.time_ns / float(self._speedups[candidate])
+        )
 
 
 @dataclass(frozen=True, slots=True)

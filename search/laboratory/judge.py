@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelwright.env.objective import locations
 from kernelwright.env.types import (
+    NOISY_HOST,
     Arm,
     CacheState,
     Candidate,
@@ -86,7 +87,7 @@ class BenchJudge:
             return passed
         alike = self._likeness()
         if alike.is_noisy:
-            return Verdict(Status.UNSTABLE, "noisy_host", evidence=str(alike))
+            return Verdict(Status.UNSTABLE, NOISY_HOST, evidence=str(alike))
         return claimed(passed, Terms(request.alpha, alike.effect))
 
     def _likeness(self) -> Likeness:

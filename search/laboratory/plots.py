@@ -33,7 +33,7 @@ def plots(report: Mapping[str, Any], folder: Path) -> list[Path]:
     for name, (title, key) in draw.items():
         figure = Figure(figsize=_INCHES, layout="constrained")
         axes = figure.subplots()
-        _bars(axes, report["rules"], key)
+        _bars(axes, [row for row in report["rules"] if row["error"] is None], key)
         axes.set_title(title)
         axes.set_ylabel("share of searches")
         files.append(folder / name)

@@ -14,10 +14,11 @@ from kernelwright.env.types import (
     ProcessPair,
     Role,
     Status,
+    Terms,
     Unpaired,
     Verdict,
 )
-from kernelwright.evaluators.statistics import Interval, speedup, t_quantile
+from kernelwright.evaluators.statistics import Interval, claimed, speedup, t_quantile
 
 # Two-sided 95% quantiles of Student's t, from any table.
 T_TABLE = [(1, 12.706), (2, 4.303), (5, 2.571), (9, 2.262), (30, 2.042), (120, 1.980)]
@@ -153,3 +154,21 @@ def test_mixtures_are_refused():
 )
 def test_claims(low, high, status):
     assert Interval(low, (low + high) / 2, high).claim() is status
+
+
+def test_limits_beyond_any_number_are_infinite_not_an_error():
+    passed = verdict(measure(paired([1.0, 1.1])))
+    claim = claimed(passed, Terms(alpha=1e-7))
+    assert claim.status is Status.TIE
+    interval = speedup(passed, confidence=1 - 2e-7)
+    assert (interval.low, interval.high) == (0.0, math.inf)
+
+
+def test_a_claim_is_beyond_the_least_effect_at_its_own_level():
+    passed = verdict(measure(paired([1.009, 1.01, 1.011] * 4)))
+    assert claimed(passed, Terms(0.01)).status is Status.WIN
+    assert claimed(passed, Terms(0.01, 0.02)).status is Status.TIE
+    slower = verdict(measure(paired([1 / 1.03, 1 / 1.031, 1 / 1.029] * 4)))
+    assert claimed(slower, Terms(0.01, 0.02)).status is Status.LOSS
+    assert claimed(slower, Terms(0.01, 0.04)).status is Status.TIE
+    assert claimed(passed, Terms(0.01)).terms == Terms(0.01)

@@ -112,6 +112,84 @@ def test_a_search_never_spends_more_than_its_error_rate():
     assert spend(0.01, 10**6) > 0
 
 
+class Fails(Varies):
+    """Some candidates crash in the race, once."""
+
+    def __init__(self, crash, **options):
+        super().__init__(**options)
+        self.crash = list(crash)
+
+    def judge(self, request):
+        number = request.candidate.knobs["a"]
+        if request.stage is Stage.RACE and request.first_repeat and number in self.crash:
+            self.requests.append(request)
+            return Verdict(Status.CRASHED, "segmentation_fault", evidence="it crashed")
+        return super().judge(request)
+
+
+def test_what_fails_in_a_race_is_out_for_good_however_often_it_starts_again(tmp_path):
+    ended, asked = [], 0
+    for dies_after in (0, *range(12, 30, 2)):
+        with SqliteStore(tmp_path / f"{dies_after}.sqlite") as store:
+            if 0 < dies_after < asked:
+                _, first = contest(Fails([18], broken=(19,), dies_after=dies_after))
+                with pytest.raises(JudgeError, match="the end"):
+                    run(first, store)
+            judge, the_plan = contest(Fails([18], broken=(19,)))
+            run(the_plan, store)
+            ended.append(store.trials())
+            asked = asked or len(judge.requests)
+        best = best_trial(ended[-1])
+        assert (best.candidate.knobs["a"], best.status) == (16, Status.WIN)
+        assert ended[-1][ORDER.index(18)].status is Status.CRASHED
+    assert asked > 16
+    assert all(trials == ended[0] for trials in ended)
+
+
+def test_a_win_that_is_wrong_later_is_none():
+    _, the_plan = contest(budget=Budget(trials=5))
+    store = MemoryStore()
+    run(the_plan, store)
+    winner = best_trial(store.trials()).number
+    store.record(verdicts=[(winner, Stage.RACE, Verdict(Status.WRONG, "wrong_value"))])
+    trial = store.trials()[winner]
+    assert trial.verdict(Stage.CONFIRM).status is Status.WIN
+    assert trial.status is Status.WRONG
+    assert best_trial(store.trials()).number != winner
+
+
+def test_on_a_calmer_host_the_same_run_goes_on_and_claims():
+    judge, the_plan = contest(Varies(unstable=range(99)))
+    store = MemoryStore()
+    run(the_plan, store)
+    assert not summarise(store)["finished"]
+    calm, again = contest()
+    run(again, store)
+    assert [r.stage for r in calm.requests] == [Stage.CONFIRM]
+    assert calm.requests[0].alpha == spend(0.01, 0)  # nothing had been looked at
+    best = best_trial(store.trials())
+    assert (best.candidate.knobs["a"], best.status) == (19, Status.WIN)
+    assert summarise(store)["finished"]
+    assert judge.requests[-1].stage is Stage.CONFIRM
+
+
+def test_a_race_of_finals_is_no_height_later():
+    _, the_plan = contest(order=[15, 9, 8, 7, 6, 20, 5, 4, 3, 2], budget=Budget(trials=5))
+    store = MemoryStore()
+    run(the_plan, store)
+    second, more = contest(order=[15, 9, 8, 7, 6, 20, 5, 4, 3, 2], budget=Budget(trials=10))
+    run(more, store, extension=Extension({"trials": 10}, {}))
+    assert best_trial(store.trials()).candidate.knobs["a"] == 20
+    heights = [
+        v
+        for t in store.trials()
+        for stage, v in t.verdicts
+        if stage is Stage.RACE and v.measurements[0].role == "baseline"
+    ]
+    assert len(heights) == 2  # of 15, and of 20
+    assert second.requests
+
+
 def test_a_host_that_is_too_noisy_ends_the_claims_and_leaves_the_best():
     judge, the_plan = contest(Varies(unstable=(19, 18, 16)))
     _, store = run(the_plan)

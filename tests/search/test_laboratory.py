@@ -152,7 +152,8 @@ def test_our_rule_keeps_its_promises_on_the_hardest_clock():
 def test_shortfalls_are_what_chance_does_not_explain():
     fine = {"count": 3, "total": 1000, "rate": 0.003, "low": 0.001, "high": 0.009}
     good = {"aa": fine, "search": fine, "coverage": 0.95, "coverage_interval": (0.94, 0.96)}
-    good |= {"bias": 0.0005, "bias_error": 0.0}
+    good |= {"bias": 0.0005, "bias_error": 0.0, "powers": 1000}
+    good |= {"power": {"1.03": 0.85, "1.05": 0.995}}
     assert shortfalls(good) == []
     many = {"count": 30, "total": 1000, "rate": 0.03, "low": 0.021, "high": 0.042}
     bad = {
@@ -163,10 +164,20 @@ def test_shortfalls_are_what_chance_does_not_explain():
         "coverage": 0.9,
         "coverage_interval": (0.89, 0.91),
         "bias": 0.01,
+        "power": {"1.03": 0.0, "1.05": 0.9},
     }
     said = " ".join(shortfalls(bad))
-    for word in ("30 of 1000", "2 false wins", "1 false wins in searches", "coverage", "bias"):
+    for word in (
+        "30 of 1000",
+        "2 false wins",
+        "1 false wins in searches",
+        "coverage",
+        "bias",
+        "1.03x",
+        "1.05x",
+    ):
         assert word in said
+    assert "nothing was confirmed" in " ".join(shortfalls(good | {"coverage": None}))
 
 
 RULE = '''
@@ -176,6 +187,23 @@ from kernelwright.search.laboratory.bench import Claim
 def always(bench):
     """Calls whatever it is given faster."""
     return Claim(0, 2.0, True)
+
+
+def late(bench):
+    """Is a rule until it has many candidates."""
+    return None if bench.candidates < 4 else Claim(bench.candidates, 2.0, True)
+
+
+def raises(bench):
+    raise SystemExit(3)
+
+
+def nan(bench):
+    return Claim(0, float("nan"), True)
+
+
+def true(bench):
+    return True
 
 
 number = 3
@@ -189,10 +217,16 @@ def test_the_audit_judges_a_rule_of_ones_own_and_draws_it(tmp_path, monkeypatch)
     file = tmp_path / "mine.py"
     file.write_text(RULE)
     seen = []
-    report = audit_noise(quick=True, rules=[f"{file}:always"], seen=seen.append)
+    rules = [f"{file}:late", f"{file}:always"]
+    report = audit_noise(quick=True, rules=rules, seen=seen.append)
     mine = [row for row in report["rules"] if row["rule"] == f"{file}:always"]
     assert {row["search_false_win"] for row in mine} == {1.0}
-    assert len(report["rules"]) == (len(RULES) + 1) * (len(SIMULATED) + 1)
+    # The faster kernel is anywhere, so whoever names the first finds it by luck alone.
+    assert all(row["found_1.05"] < 0.9 for row in mine)
+    assert len(report["rules"]) == (len(RULES) + 1) * (len(SIMULATED) + 1) + 1
+    # What goes wrong late costs that rule its figures, and nothing else.
+    (failed,) = report["failed_rules"]
+    assert "candidate 24 of 24" in failed
     assert report["aa_process_pairs"] == 10
     assert report["search_real"] == {"wins": 0, "searches": 1}
     keys = "aa_false_win search_false_win power coverage bias coverage_real bias_real aa_real"
@@ -204,7 +238,11 @@ def test_the_audit_judges_a_rule_of_ones_own_and_draws_it(tmp_path, monkeypatch)
     assert all("<svg" in Path(file).read_text() for file in files)
 
 
-@pytest.mark.parametrize("name", ["median_of_5", "nowhere:x", "{file}:nothing", "{file}:number"])
+BAD = ["median_of_5", "nowhere:x"]
+BAD += [f"{{file}}:{name}" for name in ("nothing", "number", "raises", "nan", "true")]
+
+
+@pytest.mark.parametrize("name", BAD)
 def test_what_is_no_rule_is_refused_before_anything_is_run(tmp_path, name):
     file = tmp_path / "mine.py"
     file.write_text(RULE)

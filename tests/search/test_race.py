@@ -76,6 +76,11 @@ def test_screens_against_another_reference_only_choose_who_starts():
     assert race.ranking[0] != 0
 
 
+def test_screens_that_were_stopped_early_do_not_shorten_the_race():
+    near = [[0.0, 0.01, -0.01, 0.0, 0.005]] * 10
+    assert Race([*near, *[[-1.2]] * 30]).heat().pairs == Race(near).heat().pairs
+
+
 def test_no_rounds_no_heat_and_nobody_without_a_sample():
     race = Race([[0.0], [1.0]], rounds=0)
     assert race.heat() is None
