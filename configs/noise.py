@@ -11,7 +11,6 @@ from kernelwright.configs.resolve import UnknownNameError, resolve
 from kernelwright.evaluators.cpu.target import Cpu
 from kernelwright.search.laboratory import RULES
 from kernelwright.search.laboratory.audit import (
-    HARDEST,
     OURS,
     QUICK,
     Job,
@@ -22,6 +21,7 @@ from kernelwright.search.laboratory.audit import (
     run_job,
 )
 from kernelwright.search.laboratory.bench import Rule
+from kernelwright.search.laboratory.noise import HARDEST
 from kernelwright.search.laboratory.real import planted_problem
 
 

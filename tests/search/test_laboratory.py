@@ -14,7 +14,6 @@ from kernelwright.env.types import Reference, Request, Role, Stage, Status
 from kernelwright.evaluators.cpu.target import Cpu
 from kernelwright.search.laboratory import RULES
 from kernelwright.search.laboratory.audit import (
-    HARDEST,
     OURS,
     Laboratory,
     Outcome,
@@ -27,7 +26,7 @@ from kernelwright.search.laboratory.audit import (
 from kernelwright.search.laboratory.bench import Bench, Claim
 from kernelwright.search.laboratory.bout import bout
 from kernelwright.search.laboratory.judge import BASELINE, BenchJudge, kernel
-from kernelwright.search.laboratory.noise import SIMULATED, Simulated, Traces, traces_of
+from kernelwright.search.laboratory.noise import HARDEST, SIMULATED, Simulated, Traces, traces_of
 from kernelwright.search.laboratory.plots import plots
 from kernelwright.search.laboratory.real import (
     STEPS,
