@@ -11,7 +11,7 @@ everything else (the arrays, the harness) are calibrated in the same judge from 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,8 +43,6 @@ _WORKLOAD = Workload((("n", 16384),))
 _CALIBRATING = 8
 _MULTIPLIER, _INCREMENT = 1664525, 1013904223
 
-Progress = Callable[[str], None]
-
 
 def planted_problem() -> Problem:
     """A step of a linear congruence on 64 KiB; what a kernel does besides is its own affair."""
@@ -74,12 +72,11 @@ def planted_problem() -> Problem:
     )
 
 
-def planted(steps: int, mark: int = 0) -> Candidate:
-    """The kernel with a chain of so many steps; a mark makes another text of the same program."""
+def planted(steps: int) -> Candidate:
+    """The kernel with a chain of so many steps."""
     return Candidate(
         Language.SOURCE,
         f"""#include <stdint.h>
-/* {mark} */
 void planted(const int32_t *restrict x, int32_t *restrict y, int64_t n)
 {{
     for (int64_t i = 0; i < n; i++)
