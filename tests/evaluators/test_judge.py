@@ -413,7 +413,8 @@ def test_a_kernel_that_is_shorter_than_any_before_is_measured_among_decoys(monke
     assert verdict.status.is_claim
     assert (shapes[0].batch, shapes[0].groups) == (1, 1)
     assert all(shape.groups > DECOYS for shape in shapes[1:])
-    assert len(shapes) == 1 + 2
+    # What had none was measured again; what it is found to take may repeat others.
+    assert len(shapes) > len(verdict.measurements[0].samples) == 2
     assert dict(verdict.facts)["judge.decoys"] >= DECOYS
 
 
