@@ -51,6 +51,7 @@ from kernelwright.env.types import (
 from kernelwright.evaluators.corpus.impostors import passing_impostors
 from kernelwright.evaluators.cpu.build import Builder, BuildFailureError, Loadable
 from kernelwright.evaluators.cpu.draws import Draws
+from kernelwright.evaluators.cpu.environment import environment, library_environment
 from kernelwright.evaluators.cpu.facts import EMPTY
 from kernelwright.evaluators.cpu.floor import measured_floor
 from kernelwright.evaluators.cpu.host import (
@@ -593,7 +594,7 @@ class Cpu:
             return Worker(
                 Program(sys.executable, words, is_trusted=True),
                 arena,
-                _library_environment(self.threads),
+                library_environment(self.threads),
                 threads=self.threads,
                 where=self._where,
                 limit_s=START_LIMIT_S,
@@ -607,7 +608,7 @@ class Cpu:
             return Worker(
                 Program(str(program("worker.c")), (), library),
                 arena,
-                _environment(self.threads),
+                environment(self.threads),
                 threads=self.threads,
                 where=self._where,
                 limit_s=self._limit_s,
@@ -697,30 +698,6 @@ def _broken(against: Reference, verdict: Verdict) -> Verdict:
     """The verdict on a candidate whose reference failed: that is not its fault."""
     seen = f"the {against.role} {against.candidate} is {verdict.status}: {verdict.evidence}"
     return Verdict(Status.BROKEN, REFERENCE_FAILED, evidence=seen, log=verdict.log)
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """All that a worker sees of an environment."""
-    return {
-        "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": str(threads),
-        "OMP_DYNAMIC": "false",
-        # Threads that wait sleep, so that the worker rests when its call is over.
-        "OMP_WAIT_POLICY": "passive",
-        "GOMP_SPINCOUNT": "0",
-        "KMP_BLOCKTIME": "0",
-    }
-
-
-def _library_environment(threads: int) -> dict[str, str]:
-    """What a library for Python sees: how many threads it may use, and that they do not spin."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {
-        "PATH": os.defpath,
-        **_environment(threads),
-        **dict.fromkeys(names, str(threads)),
-        "OPENBLAS_THREAD_TIMEOUT": "4",
-    }
 
 
 @cache

@@ -401,6 +401,19 @@ int64_t kw_damage(const unsigned char *file, const struct kw_output *outputs, in
     return WHOLE;
 }
 
+/* Take this thread to a core; 0, or -1 if it may not go there. `before` is where it may be. */
+static int go_to(int64_t core, cpu_set_t *before)
+{
+    cpu_set_t there;
+    if (core < 0 || sched_getaffinity(0, sizeof *before, before))
+        return -1;
+    CPU_ZERO(&there);
+    CPU_SET((int)core, &there);
+    return sched_setaffinity(0, sizeof there, &there);
+}
+
+static int go_back(const cpu_set_t *before) { return sched_setaffinity(0, sizeof *before, before); }
+
 /* Put arrays into a cache state for a core: cold evicts them everywhere; warm reads them from that core, the last one last. */
 int kw_prepare(const char *const *data, const int64_t *bytes, int64_t count, int64_t cold, int64_t core)
 {
@@ -410,41 +423,36 @@ int kw_prepare(const char *const *data, const int64_t *bytes, int64_t count, int
         kw_evicted();
         return 0;
     }
-    cpu_set_t before, there;
-    if (core < 0 || sched_getaffinity(0, sizeof before, &before))
-        return -1;
-    CPU_ZERO(&there);
-    CPU_SET((int)core, &there);
-    if (sched_setaffinity(0, sizeof there, &there))
+    cpu_set_t before;
+    if (go_to(core, &before))
         return -1;
     for (int64_t i = 0; i < count; i++)
         kw_touch(data[i], (size_t)bytes[i]);
-    return sched_setaffinity(0, sizeof before, &before);
+    return go_back(&before);
 }
 
-/* The time in ns of so many dependent additions on a core: this thread goes there and comes back. The
- * least of three, for what comes between only adds. */
+/* The time in ns of so many dependent additions on a core: this thread goes there and comes back. The least of
+ * three looks: an interruption is not the clock. Each adds the sum before: cores that fold additions of a constant
+ * into what follows would do several in a cycle. */
 int64_t kw_adds(int64_t core, int64_t adds)
 {
-    cpu_set_t before, there;
-    if (core < 0 || sched_getaffinity(0, sizeof before, &before))
-        return -1;
-    CPU_ZERO(&there);
-    CPU_SET((int)core, &there);
-    if (sched_setaffinity(0, sizeof there, &there))
+    cpu_set_t before;
+    if (go_to(core, &before))
         return -1;
     int64_t least = INT64_MAX;
     for (int look = 0; look < 3; look++) {
-        uint64_t sum = (uint64_t)adds;
+        uint64_t even = (uint64_t)adds, odd = 1;
         int64_t from = now();
         for (int64_t i = 0; i < adds; i += 8) {
-            for (int k = 0; k < 8; k++) {
-                sum += 1;
-                __asm__ volatile("" : "+r"(sum));
+            for (int k = 0; k < 4; k++) {
+                even += odd;
+                __asm__ volatile("" : "+r"(even));
+                odd += even;
+                __asm__ volatile("" : "+r"(odd));
             }
         }
         int64_t took = now() - from;
         least = took < least ? took : least;
     }
-    return sched_setaffinity(0, sizeof before, &before) ? -1 : least;
+    return go_back(&before) ? -1 : least;
 }
