@@ -363,6 +363,7 @@ def secrets_() -> Iterator[Row]:
         drawn = draws.draw(rng)
         with Arena(problem, problem.workloads[0], 1, rng) as arena:
             arena.write(0, drawn.inputs)
+            arena.show()
             runs = Program(str(program_of("worker.c")), (), library)
             limits_ = {"threads": 1, "where": where, "limit_s": 10.0}
             with Worker(runs, arena, {"LANG": "C"}, **limits_) as worker:

@@ -101,6 +101,23 @@ def see_that_they_fit(problem: Problem, fields: Iterable[Field], arrays: Arrays)
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of a call as they were when it was over, and the pattern that they had before."""
+
+    arrays: Arrays
+    pattern: np.uint64
+
+    def poisoned(self, name: str) -> NDArray[np.bool_]:
+        """Which elements of an output still hold the pattern."""
+        array = self.arrays[name]
+        # An array starts on a cache line, so the pattern's first word is its first.
+        words = array.reshape(-1).view(f"u{array.dtype.itemsize}")
+        pattern = np.frombuffer(self.pattern.tobytes(), words.dtype)
+        found: NDArray[np.bool_] = (words == np.resize(pattern, words.size)).reshape(array.shape)
+        return found
+
+
 class Arena:
     """Shared memory for some slots of a workload of fixed extents.
 
@@ -129,17 +146,20 @@ class Arena:
         self.inputs_fd = self.outputs_fd = -1
         self.inputs_fd, given = _file(self._strides[True] * slots)
         self.outputs_fd, written = _file(self._strides[False] * slots)
-        self._files = {True: given, False: written}
         _seal(self.inputs_fd)
-        self._given = [self._views(slot, self.inputs) for slot in range(slots)]
-        self.written = [self._views(slot, self.outputs) for slot in range(slots)]
+        self._staged = mmap.mmap(-1, len(given))
+        self._shown = given
+        places = range(slots)
+        self._values = [self._views(self._staged, slot, self.inputs) for slot in places]
+        self._given = [self._views(given, slot, self.inputs) for slot in places]
+        self.written = [self._views(written, slot, self.outputs) for slot in places]
         self._spans = self._output_spans()
         self._bytes = np.frombuffer(written, np.uint8)
         self._pattern = self._beside = np.uint64(0)
         self.addresses, self.base, self.reserve_bytes = self._addresses(rng)
 
-    def _views(self, slot: int, fields: tuple[Field, ...]) -> Arrays:
-        return {f.name: view(self._files[f.is_input], f, self.file_offset(slot, f)) for f in fields}
+    def _views(self, file: mmap.mmap, slot: int, fields: tuple[Field, ...]) -> Arrays:
+        return {f.name: view(file, f, self.file_offset(slot, f)) for f in fields}
 
     def _output_spans(self) -> NDArray[np.int64]:
         """``struct kw_output`` of every output of every slot."""
@@ -190,9 +210,24 @@ class Arena:
         return None
 
     def write(self, slot: int, arrays: Arrays) -> None:
-        """Put input values into a slot; they fit (`see_that_they_fit`)."""
-        for name, view_ in self._given[slot].items():
+        """Put input values into a slot, where no worker sees them yet; they fit
+        (`see_that_they_fit`).
+        """
+        for name, view_ in self._values[slot].items():
             view_[...] = arrays[name]
+
+    def hide(self) -> None:
+        """Leave the workers no input values at all."""
+        np.frombuffer(self._shown, np.uint8)[...] = 0
+
+    def show(self) -> None:
+        """Give the workers all input values that were written."""
+        np.copyto(np.frombuffer(self._shown, np.uint8), np.frombuffer(self._staged, np.uint8))
+
+    def outputs_of(self, slot: int) -> Outputs:
+        """A copy of what a slot's outputs are now."""
+        arrays = {name: array.copy() for name, array in self.written[slot].items()}
+        return Outputs(arrays, self._pattern)
 
     def poison(self, tag: int) -> None:
         """Fill every output with a pattern of this ``tag`` (16 bits), and what lies beside it with
@@ -225,15 +260,6 @@ class Arena:
         field = self.outputs[found // 4 % each]
         kinds = {1: f"bytes before {field.name}", 2: f"bytes behind {field.name}"}
         return kinds.get(found % 4, "outputs of another call")
-
-    def poisoned(self, slot: int, name: str) -> NDArray[np.bool_]:
-        """Which elements of an output still hold the pattern."""
-        array = self.written[slot][name]
-        # An array starts on a cache line, so the pattern's first word is its first.
-        words = array.reshape(-1).view(f"u{array.dtype.itemsize}")
-        pattern = np.frombuffer(self._pattern.tobytes(), words.dtype)
-        found: NDArray[np.bool_] = (words == np.resize(pattern, words.size)).reshape(array.shape)
-        return found
 
     def pieces(self, slots: Iterable[int]) -> tuple[list[int], list[int]]:
         """Addresses and sizes of all arrays of some slots, in this process; for cache states."""

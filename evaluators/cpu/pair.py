@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from kernelwright.evaluators.cpu.draws import PLAIN, WHOLE, Drawn, Draws
 from kernelwright.evaluators.cpu.floor import Floor
 from kernelwright.evaluators.cpu.host import Watch
 from kernelwright.evaluators.cpu.isolation import numbers
-from kernelwright.evaluators.cpu.memory import Arena
+from kernelwright.evaluators.cpu.memory import Arena, Outputs
 from kernelwright.evaluators.cpu.native import judge
 from kernelwright.evaluators.cpu.placement import Placement
 from kernelwright.evaluators.cpu.secret import Secret
@@ -212,14 +211,10 @@ class Pair:
                     self._checked(load, workers[Arm.CANDIDATE], Arm.CANDIDATE, state, limit_s)
                     continue
                 turn += 1
-                calls: dict[Arm, Called] = {}
+                roles_now = roles if turn % 2 else roles[::-1]
                 clock_hz = watch.look()
-                for arm in roles if turn % 2 else roles[::-1]:
-                    began = time.perf_counter()
-                    run = self._checked if arm is Arm.CANDIDATE else self._run
-                    calls[arm] = run(load, workers[arm], arm, state, limit_s)
-                    times[arm] = calls[arm].time_ns
-                    self.call_s[arm] = time.perf_counter() - began
+                calls = self._both(load, workers, roles_now, state, limit_s)
+                times = {arm: called.time_ns for arm, called in calls.items()}
                 each = [(c.interruptions, c.waited_ns) for c in calls.values()]
                 seen = watch.conditions(clock_hz, each)
                 pair_ns = self.shape.batch * sum(c.time_ns for c in calls.values())
@@ -238,6 +233,41 @@ class Pair:
         finally:
             self._close(workers)
         return self._kept(asked.pairs, taken, usual, order[0], roles)
+
+    def _both(
+        self,
+        load: Load,
+        workers: Mapping[Arm, Worker],
+        roles: tuple[Arm, Arm],
+        state: CacheState,
+        limit_s: float,
+    ) -> dict[Arm, Called]:
+        """One timed pair: both arms on the same values, one right after the other, each on pages
+        that it has just visited; the candidate's outputs are compared when both are over.
+        """
+        for arm in roles[::-1]:
+            self._visit(workers[arm], arm, limit_s)
+        self._arena.show()
+        calls: dict[Arm, Called] = {}
+        outputs: list[Outputs] = []
+        for arm in roles:
+            began = time.perf_counter()
+            calls[arm] = self._run(load, workers[arm], arm, state, limit_s)
+            if arm is Arm.CANDIDATE:
+                outputs = self._outputs(load, calls[arm], arm)
+            self.call_s[arm] = time.perf_counter() - began
+        began = time.perf_counter()
+        self._compare(load, outputs, Arm.CANDIDATE)
+        self.call_s[Arm.CANDIDATE] += time.perf_counter() - began
+        return calls
+
+    def _visit(self, worker: Worker, arm: Arm, limit_s: float) -> None:
+        # What it does now is not charged: let there be nothing to compute with.
+        self._arena.hide()
+        try:
+            worker.visit(limit_s)
+        except WorkerError as error:
+            raise ArmFailedError(arm, _verdict(error)) from None
 
     def _kept(
         self,
@@ -318,7 +348,10 @@ class Pair:
             workers[Arm.REFERENCE] = worker = self._started(Arm.REFERENCE)
             load = self._load(self._first_kind())
             self._checked(load, worker, Arm.REFERENCE, state, limit_s)
-            return self._run(self._load(PLAIN), worker, Arm.REFERENCE, state, limit_s).time_ns
+            load = self._load(PLAIN)
+            self._visit(worker, Arm.REFERENCE, limit_s)
+            self._arena.show()
+            return self._run(load, worker, Arm.REFERENCE, state, limit_s).time_ns
         finally:
             self._close(workers)
 
@@ -360,7 +393,7 @@ class Pair:
         return deque(calls)
 
     def _load(self, kind: str) -> Load:
-        """Fill the slots for a call, while every worker rests."""
+        """Values for every slot of a call, which no worker sees yet."""
         self._calls += 1
         rng = self._sitting.secret.stream("values", self._number, self._calls)
         batch, groups = self.shape.batch, self.shape.groups
@@ -413,8 +446,21 @@ class Pair:
     def _checked(
         self, load: Load, worker: Worker, arm: Arm, state: CacheState, limit_s: float
     ) -> Called:
-        """A call whose every output is compared while nothing runs."""
+        """A call that is not timed, and whose every output is compared. No worker can tell it from
+        one that is.
+        """
+        self._visit(worker, arm, limit_s)
+        self._arena.show()
         called = self._run(load, worker, arm, state, limit_s)
+        self._compare(load, self._outputs(load, called, arm), arm)
+        return called
+
+    def _outputs(self, load: Load, called: Called, arm: Arm) -> list[Outputs]:
+        """What a call's slots hold, while nothing runs.
+
+        Raises:
+            ArmFailedError: if anything was written late, or where it does not belong.
+        """
         arena = self._arena
         live = range(load.slot, load.slot + self.shape.batch)
         if called.late_elements:
@@ -424,8 +470,16 @@ class Pair:
         if damage is not None:
             evidence = f"wrote into the {damage}"
             raise ArmFailedError(arm, Verdict(Status.WRONG, "out_of_bounds", evidence=evidence))
-        for slot, drawn in zip(live, load.drawn, strict=True):
-            fault, error = drawn.answers.check(arena.written[slot], partial(arena.poisoned, slot))
+        return [arena.outputs_of(slot) for slot in live]
+
+    def _compare(self, load: Load, outputs: list[Outputs], arm: Arm) -> None:
+        """Every output of a call with its answer.
+
+        Raises:
+            ArmFailedError: if one is wrong.
+        """
+        for found, drawn in zip(outputs, load.drawn, strict=True):
+            fault, error = drawn.answers.check(found.arrays, found.poisoned)
             if fault is not None:
                 verdict = Verdict(
                     Status.WRONG, fault.code, evidence=fault.evidence, max_error=fault.error
@@ -433,7 +487,6 @@ class Pair:
                 raise ArmFailedError(arm, verdict)
             if arm is Arm.CANDIDATE:
                 self.worst_error = max(self.worst_error, error)
-        return called
 
     def _see_that_it_works_in_its_calls(
         self, workers: Mapping[Arm, Worker], state: CacheState, limit_s: float

@@ -283,6 +283,17 @@ class Worker:
             float(shot.waited_ns),
         )
 
+    def visit(self, limit_s: float) -> None:
+        """Have it look at its pages, so that a call does not start with what a core forgets while
+        it is idle. What it does meanwhile is not charged: let there be no values to see.
+
+        Raises:
+            WorkerError: if it does not come back, dies or does not rest.
+        """
+        end = self._native.kw_visit(self._state, int(limit_s * 1e9))
+        if end != OK:
+            raise self._ended("a look at its pages", limit_s, end)
+
     def _compare_environment(self) -> None:
         mxcsr, x87 = self._control.word(_MXCSR), self._control.word(_X87)
         if mxcsr == x87 == 0:  # another processor than x86

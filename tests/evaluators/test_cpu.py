@@ -278,6 +278,7 @@ def small(values=None, slots=2):
     arena = Arena(problem, problem.workloads[0], slots, rng)
     for slot in range(slots):
         arena.write(slot, arrays)
+    arena.show()
     return problem, arrays, arena
 
 
@@ -312,10 +313,10 @@ def test_poison_is_seen_where_nothing_was_written():
     problem, _, arena = small()
     arena.poison(7)
     (name,) = (t.name for t in problem.tensors if t.role == "output")
-    assert arena.poisoned(1, name).all()
+    assert arena.outputs_of(1).poisoned(name).all()
     assert np.isnan(arena.written[1][name]).all()
     arena.written[1][name][1] = 4.0
-    assert arena.poisoned(1, name).tolist() == [True, False, True]
+    assert arena.outputs_of(1).poisoned(name).tolist() == [True, False, True]
     assert arena.damaged(range(1, 2)) is None
     assert arena.damaged(range(1)) == "outputs of another call"
 
@@ -361,7 +362,8 @@ def test_the_answers_accept_themselves_and_nothing_far_off():
     (name,) = (t.name for t in problem.tensors if t.role == "output")
 
     def check():
-        return answers.check(arena.written[0], lambda name: arena.poisoned(0, name))
+        found = arena.outputs_of(0)
+        return answers.check(found.arrays, found.poisoned)
 
     arena.poison(1)
     assert check()[0].code == "unwritten"

@@ -179,14 +179,15 @@ def test_both_arms_get_the_same_values_at_the_same_addresses(monkeypatch):
 
 def test_the_live_slot_and_the_number_of_calls_vary(monkeypatch):
     slots, counts = [], []
-    check = Pair._checked
+    run = Pair._run
 
     def watched(self, load, worker, arm, state, limit_s):
-        slots.append(load.slot)
-        counts.append(self._number)
-        return check(self, load, worker, arm, state, limit_s)
+        if arm is Arm.CANDIDATE:
+            slots.append(load.slot)
+            counts.append(self._number)
+        return run(self, load, worker, arm, state, limit_s)
 
-    monkeypatch.setattr(Pair, "_checked", watched)
+    monkeypatch.setattr(Pair, "_run", watched)
     judge = Cpu(ROWS)
     for _ in range(12):
         assert ask(judge, PLAIN, pairs=3).status is Status.OK
@@ -218,6 +219,42 @@ def test_the_first_call_is_never_timed_and_every_call_is_checked(monkeypatch):
     assert of_candidate > 5 + 1
     # Every call of the candidate, and the reference's first (and others in a second look).
     assert of_candidate + 1 <= len(checks) <= len(calls)
+
+
+def test_values_are_not_there_while_pages_are_visited(monkeypatch):
+    visit, looks = Worker.visit, []
+
+    def watched(self, limit_s):
+        arena = self._arena
+        looks.extend(values.any() for slot in arena._given for values in slot.values())
+        return visit(self, limit_s)
+
+    monkeypatch.setattr(Worker, "visit", watched)
+    assert ask(Cpu(ROWS), PLAIN, pairs=3).status is Status.OK
+    assert len(looks) > 2 * 3
+    assert not any(looks)
+
+
+def test_memory_that_a_kernel_makes_is_there_from_the_second_call_on(monkeypatch):
+    size = 1 << 18
+    text = rows(
+        f"volatile char *own = aligned_alloc(64, {size}); if (!own) return;",
+        f"for (int64_t i = 0; i < {size}; i += 512) own[i] = 1; free((void *)own);",
+    )
+    call, faults = Worker.call, {}
+
+    def minor_faults(worker):
+        return int(Path(f"/proc/{worker._pid}/stat").read_text().rsplit(")", 1)[1].split()[7])
+
+    def watched(self, *rest):
+        before = minor_faults(self)
+        called = call(self, *rest)
+        faults.setdefault(self._pid, []).append(minor_faults(self) - before)
+        return called
+
+    monkeypatch.setattr(Worker, "call", watched)
+    assert ask(Cpu(ROWS), text, pairs=4).status is Status.OK
+    assert all(sum(later) < size // 4096 for _, *later in faults.values())
 
 
 @pytest.mark.parametrize("remember", ["memcmp(old, x, sizeof old) == 0", "old[3] == x[3]"])

@@ -50,6 +50,7 @@ struct kw_start {
 };
 int kw_rest(struct kw_worker *w, int64_t bound_ns);
 int kw_call(struct kw_worker *w, struct kw_shot *s);
+int kw_visit(struct kw_worker *w, int64_t limit_ns);
 int kw_await(struct kw_worker *w, int64_t stage, int64_t limit_ns);
 void kw_go(struct kw_worker *w);
 int64_t kw_adds(int64_t core, int64_t adds);

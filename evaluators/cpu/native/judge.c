@@ -268,6 +268,19 @@ int kw_call(struct kw_worker *w, struct kw_shot *s)
     return OK;
 }
 
+/* Have a worker visit its pages, from rest to rest: a call of no slots. */
+int kw_visit(struct kw_worker *w, int64_t limit_ns)
+{
+    struct kw_control *c = w->control;
+    char odd = 0;
+    atomic_store_explicit(&c->batch, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->bell, 1, memory_order_release);
+    int64_t from = now();
+    wake(w);
+    int end = (w->blocking ? block : spin)(w, &c->done, w->call, from, limit_ns);
+    return end == OK ? rest(w, limit_ns, &odd) : end;
+}
+
 /* Wait until a worker has come as far as a stage, or further. */
 int kw_await(struct kw_worker *w, int64_t stage, int64_t limit_ns)
 {

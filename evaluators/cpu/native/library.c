@@ -8,6 +8,7 @@
 /* Map everything; the arrays' places are then at `kw_library_places`. */
 const struct kw_place *kw_library_start(int64_t control_bytes)
 {
+    kw_heap = sbrk(0);
     kw_map_control((size_t)control_bytes);
     kw_map_arrays();
     kw_tell(KW_ISOLATED);

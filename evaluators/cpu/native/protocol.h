@@ -31,7 +31,7 @@ struct kw_control {
     /* The call. Each word has a cache line of its own; the judge writes the first two. */
     _Alignas(64) _Atomic uint32_t wake; /* number of the call; a futex */
     _Alignas(64) _Atomic uint32_t bell; /* 1 + first slot, 0: wait */
-    _Atomic uint32_t batch;
+    _Atomic uint32_t batch; /* slots of the call; 0: no call, visit the pages */
     _Alignas(64) _Atomic uint32_t ready; /* number of the call that the worker is awake for */
     _Alignas(64) _Atomic uint32_t done;  /* number of the call that is over; a futex if blocking */
     /* What became of the worker; for evidence. */

@@ -14,9 +14,20 @@
 static inline void kw_pause(void) { _mm_pause(); }
 /* Streaming stores are not ordered with others. */
 static inline void kw_settle(void) { _mm_sfence(); }
+static void kw_visit_pages(const char *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += KW_PAGE)
+        _mm_clflush(from + at);
+    _mm_mfence();
+}
 #else
 static inline void kw_pause(void) {}
 static inline void kw_settle(void) {}
+static void kw_visit_pages(const char *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += KW_PAGE)
+        (void)*(const volatile char *)(from + at);
+}
 #endif
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -93,6 +104,29 @@ static void kw_await_word(void)
         kw_futex(&kw_control->wake, FUTEX_WAIT, 0);
 }
 
+/* Where the heap began before anything was put on it. */
+static char *kw_heap;
+
+/* Look at every page of the arrays and of the heap, so that the next call finds their translations: a core that was
+ * idle for a while has lost them, and walking the tables of a virtual machine again takes microseconds a page. What
+ * is looked at is not in a cache afterwards where a line can be evicted. */
+static void kw_visit(void)
+{
+    enum { MOST = 1 << 14, HEAP = 1 << 13 };
+    size_t pages = 0, arrays = (size_t)kw_setup->arrays * (size_t)kw_setup->slots;
+    for (size_t i = 0; i < arrays; i++)
+        pages += (size_t)kw_places[i].map_bytes / KW_PAGE;
+    /* Where they are so many, calls take so long that it does not show. */
+    if (pages > MOST)
+        return;
+    for (size_t i = 0; i < arrays; i++)
+        kw_visit_pages((const char *)kw_places[i].address, (size_t)kw_places[i].map_bytes);
+    char *end = sbrk(0);
+    size_t heap = end > kw_heap ? (size_t)(end - kw_heap) : 0;
+    if (heap <= (size_t)HEAP * KW_PAGE)
+        kw_visit_pages(kw_heap, heap);
+}
+
 /* Serve calls for ever; `call` is the number of the last wake-up so far. */
 _Noreturn static void kw_serve(void (*run)(uint32_t slot), uint32_t call)
 {
@@ -106,6 +140,8 @@ _Noreturn static void kw_serve(void (*run)(uint32_t slot), uint32_t call)
         while (!(bell = atomic_load_explicit(&kw_control->bell, memory_order_acquire)))
             kw_pause();
         uint32_t batch = atomic_load_explicit(&kw_control->batch, memory_order_relaxed);
+        if (!batch)
+            kw_visit();
         for (uint32_t i = 0; i < batch; i++)
             run(bell - 1 + i);
         kw_settle();

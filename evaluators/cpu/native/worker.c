@@ -85,12 +85,12 @@ static void make_first_thread(void)
 }
 
 /* Memory that a kernel makes for itself and gives back is there already, as in a process that has run for long:
- * some times as much as its arrays take, up to what malloc keeps (environment.py). Not its contents, which are
- * zero as in new pages. */
+ * some times as much as its arrays take, and a megabyte, up to what malloc keeps (environment.py). It is zero, as
+ * new pages are. */
 static void fill_heap(void)
 {
     enum { TIMES = 8, PIECE = 1 << 22, PIECES = 8 };
-    size_t wanted = 0;
+    size_t wanted = 1 << 20;
     for (int64_t i = 0; i < kw_setup->arrays; i++)
         wanted += TIMES * (size_t)kw_places[i].map_bytes;
     char *pieces[PIECES] = {0};
@@ -111,6 +111,7 @@ int main(int count, char **words)
 {
     if (count != 2)
         return 2;
+    kw_heap = sbrk(0);
     kw_map_control((size_t)atoll(words[1]));
     kw_map_arrays();
     size_t places = (size_t)kw_setup->arrays * (size_t)kw_setup->slots;
