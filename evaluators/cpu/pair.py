@@ -46,9 +46,9 @@ ROOM_BYTES = 256 << 20
 # Output elements that are read the moment a call is over.
 CANARIES = 48
 # CPU time in ns outside a call, beyond what is usual, that is not charged to it; what is no reason
-# to refuse; how many undisturbed calls of each arm decide that, among how many times as many; and
-# how many standard errors.
-DEAD_NS, OUTSIDE_MARGIN_NS = 2_000.0, 20_000.0
+# to refuse, and how many times what waking up takes; how many undisturbed calls of each arm decide
+# that, among how many times as many; and how many standard errors.
+DEAD_NS, OUTSIDE_MARGIN_NS, WAKES = 2_000.0, 20_000.0, 2.0
 SECOND_LOOK, LOOKS, DEVIATIONS = 12, 3, 5.0
 # The share of a call's time that must lie outside of it to be refused; what is less is charged.
 MOVED = 0.25
@@ -503,7 +503,10 @@ class Pair:
             return
         # Where the bell is the wake-up, all that it does is in its time, or after it.
         is_blocking = self._sitting.where.blocking
-        margin = self._sitting.floor.call_ns if is_blocking else OUTSIDE_MARGIN_NS
+        # Two workers of one kernel take unlike long to wake up, more so where that takes long.
+        floor = self._sitting.floor
+        usual_margin = max(OUTSIDE_MARGIN_NS, WAKES * floor.gap_ns)
+        margin = floor.call_ns if is_blocking else usual_margin
         # Whoever moves work out of its calls moves a good part of it.
         typical = statistics.median(c.time_ns for c in self._outside[Arm.CANDIDATE])
         margin = max(margin, MOVED * typical * self.shape.batch)

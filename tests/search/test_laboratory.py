@@ -33,6 +33,7 @@ from kernelwright.search.laboratory.real import (
     Calibration,
     calibrated,
     compared,
+    faster,
     identical_search,
     planted,
     planted_problem,
@@ -251,7 +252,7 @@ def test_what_is_no_rule_is_refused_before_anything_is_run(tmp_path, name):
 
 
 def test_a_calibration_turns_speedups_into_chains():
-    found = Calibration(step_ns=1.0, rest_ns=5000.0, error=0.0)
+    found = Calibration(step_ns=1.0, rest_ns=5000.0)
     for ratio in (1.0, 1.03, 1.1):
         assert found.speedup(STEPS, found.steps(ratio)) == pytest.approx(ratio, rel=1e-5)
 
@@ -266,6 +267,14 @@ def test_real_kernels_of_known_speed_are_told_apart():
     found = compared(judge, planted(STEPS), planted(longer), calibration.speedup(STEPS, longer))
     assert found.status is Status.WIN
     assert found.interval.estimate == pytest.approx(1.5, rel=0.1)
+
+
+@pytest.mark.cc
+def test_the_truth_of_a_planted_speedup_is_calibrated_around_it():
+    found, error = faster(Cpu(planted_problem()), 1.2, 1)
+    assert 0 <= error < 0.2
+    (one,) = found
+    assert one.truth == pytest.approx(1.2, rel=0.2)
 
 
 @pytest.mark.cc
