@@ -177,7 +177,8 @@ def show(
         bool, typer.Option("--schedule", help="The loop nest after each directive of the winner.")
     ] = False,
     replay: Annotated[
-        int | None, typer.Option(metavar="TRIAL", help="Judge a trial again, with new secrets.")
+        int | None,
+        typer.Option(metavar="TRIAL", help="Judge a trial again, as far as it came."),
     ] = None,
     abi: Annotated[
         str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")

@@ -309,7 +309,7 @@ def _worth_saying(facts: Mapping[str, float]) -> dict[str, float]:
 
 def replay_text(found: Mapping[str, Any]) -> str:
     """What a judge said of a trial and what it says now, as `configs.api.judged_again` gives it."""
-    lines = [f"trial {found['trial']}", str(found["candidate"]).rstrip()]
+    lines = [f"trial {found['trial']}, {found['stage']}", str(found["candidate"]).rstrip()]
     lines += [f"{when}: {found[when]['claim']}" for when in ("then", "now")]
     facts = found["now"]["facts"]
     lines += [f"  {name} = {value:g}" for name, value in facts.items()]

@@ -23,6 +23,7 @@ from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
+from kernelwright.search.finals import confirm_request
 from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
 from kernelwright.search.summary import best_trial, shown, summarise, warning
@@ -104,12 +105,13 @@ def show(folder: str | Path) -> dict[str, Any]:
 
 
 def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
-    """A trial of a run judged once more against the campaign's baseline, with new secrets: how a
-    refusal is replayed. Nothing is recorded.
+    """A trial of a run judged once more, with new secrets, at the stage that it came to: so a claim
+    is made again, at the error rate that it had, and a refusal replayed. Nothing is recorded.
 
     Returns:
-        ``trial``, ``candidate``, and the verdicts of ``then`` (its latest) and ``now``, each with
-        ``status code evidence claim facts log``; ``claim`` is the verdict in words.
+        ``trial``, ``candidate``, ``stage`` (``screen`` or ``confirm``), and the verdicts of
+        ``then`` (its latest) and ``now``, each with ``status code evidence claim facts log``;
+        ``claim`` is the verdict in words.
 
     Raises:
         StoreError: if there is no run.
@@ -123,18 +125,25 @@ def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
         found = f"trials 0 to {len(trials) - 1}" if trials else "no trials"
         raise ConfigError(str(folder), None, "--replay", "the number of a trial", found)
     built = plan_of(folder / "config.yaml")
-    request = Request(
-        trial.candidate,
-        Stage.SCREEN,
-        (Reference(Role.BASELINE, built.plan.baseline.candidate),),
-        trial=number,
-        pairs=built.plan.screen_pairs,
-        state=built.plan.state,
-    )
+    confirmed = trial.verdict(Stage.CONFIRM)
+    if confirmed is None:
+        request = Request(
+            trial.candidate,
+            Stage.SCREEN,
+            (Reference(Role.BASELINE, built.plan.baseline.candidate),),
+            trial=number,
+            pairs=built.plan.screen_pairs,
+            state=built.plan.state,
+        )
+    else:
+        request = confirm_request(built.plan.contest, trial, 0)
+        if confirmed.terms is not None:
+            request = replace(request, alpha=confirmed.terms.alpha)
     (now,) = built.plan.evaluator.evaluate([request])
     return {
         "trial": number,
         "candidate": shown(trial.candidate),
+        "stage": request.stage.value,
         "then": _said(trial.verdicts[-1][1], claim_of(trial, names)),
         "now": _said(now, in_words(now, names)),
     }

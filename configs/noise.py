@@ -57,38 +57,27 @@ def audit_noise(
         try:
             rule = rule_of(name)
         except UnknownNameError as error:
-            raise ConfigError(
-                file="audit noise",
-                line=None,
-                path="--rule",
-                expected=error.expected,
-                found=error.found,
-                nearest=error.near,
-            ) from None
+            raise _refused("--rule", error.expected, error.found, error.near) from None
         if not callable(rule):
-            raise ConfigError(
-                file="audit noise",
-                line=None,
-                path="--rule",
-                expected="a rule: a function of a bench",
-                found=f"{name}, which is {type(rule).__name__}",
-                nearest=None,
-            )
+            found = f"{name}, which is {type(rule).__name__}"
+            raise _refused("--rule", "a rule: a function of a bench", found)
         try:
             run_job(rule_of, Job(name, HARDEST, 1.0, 3, (0,)))
         except RuleError as error:
-            raise ConfigError(
-                file="audit noise",
-                line=None,
-                path="--rule",
-                expected="a rule that claims one of three candidates, or None",
-                found=str(error),
-            ) from None
+            expected = "a rule that claims one of three candidates, or None"
+            raise _refused("--rule", expected, str(error)) from None
     chosen = list(dict.fromkeys([OURS, *RULES, *rules]))
     judge = Cpu(planted_problem())
     sizes = QUICK if quick else Sizes()
     with Laboratory(rule_of, progress=seen) as laboratory:
         return audit(judge, sizes, chosen, laboratory, with_real=on_machine)
+
+
+def _refused(path: str, expected: str, found: str, nearest: str | None = None) -> ConfigError:
+    """Why an option of the audit cannot be taken."""
+    return ConfigError(
+        file="audit noise", line=None, path=path, expected=expected, found=found, nearest=nearest
+    )
 
 
 def drawn(report: dict[str, Any], folder: str) -> list[Path]:
@@ -100,12 +89,6 @@ def drawn(report: dict[str, Any], folder: str) -> list[Path]:
     try:
         from kernelwright.search.laboratory.plots import plots
     except ImportError as error:
-        raise ConfigError(
-            file="audit noise",
-            line=None,
-            path="--plots",
-            expected="matplotlib (pip install 'kernelwright[plots]')",
-            found=str(error),
-            nearest=None,
-        ) from None
+        expected = "matplotlib (pip install 'kernelwright[plots]')"
+        raise _refused("--plots", expected, str(error)) from None
     return plots(report, Path(folder))

@@ -69,6 +69,8 @@ def resolve(
     file, colon, attribute = name.rpartition(":")
     if file.endswith(".py"):
         return _from_file((folder or Path()) / file, attribute)
+    if not colon and name.endswith(".py"):
+        raise UnknownNameError("what to take from the file", repr(name), f"{name}:NAME")
     target = name if colon else ":".join(name.rsplit(".", 1))
     if not all(part.isidentifier() for part in target.replace(":", ".").split(".")):
         raise UnknownNameError(f"one of {known}, a dotted path or file.py:name", f"{name!r:.200}")

@@ -20,7 +20,8 @@ def calm_host(request, monkeypatch):
     """
     if request.node.get_closest_marker("real_host"):
         return
-    from kernelwright.evaluators.cpu.host import Likeness, Watch
+    from kernelwright.evaluators.cpu.host import Watch
+    from kernelwright.evaluators.cpu.likeness import Likeness
     from kernelwright.evaluators.cpu.target import Cpu
 
     monkeypatch.setattr(Cpu, "_likeness", lambda self, state: Likeness((0.0, 0.0), 0.0))

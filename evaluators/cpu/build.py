@@ -13,7 +13,7 @@ from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.call import prototype
 from kernelwright.env.compiler.runtime.toolchain import BuildError, Toolchain
 from kernelwright.env.problems.program import ProgramError, arguments, program
-from kernelwright.env.types import Candidate, Language, Problem, Status, Workload
+from kernelwright.env.types import Candidate, Language, Problem, Status, Verdict, Workload
 from kernelwright.evaluators.cpu.elf import BinaryError
 from kernelwright.evaluators.cpu.facts import BinaryFacts, facts_of, own_facts
 from kernelwright.evaluators.cpu.policy import Policy, check, numbers, reported
@@ -37,6 +37,11 @@ class BuildFailureError(Exception):
     code: str
     evidence: str
     log: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What a candidate gets that could not be built."""
+        return Verdict(self.status, self.code, evidence=self.evidence, log=self.log)
 
 
 class CompilerBrokenError(RuntimeError):

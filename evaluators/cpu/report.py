@@ -5,8 +5,8 @@ isolation are in force.
 from __future__ import annotations
 
 from kernelwright.evaluators.cpu.floor import Floor, measured_floor
-from kernelwright.evaluators.cpu.host import probe_problem
 from kernelwright.evaluators.cpu.isolation import PARTS, is_root, required
+from kernelwright.evaluators.cpu.likeness import probe_problem
 from kernelwright.evaluators.cpu.placement import at_work, placement
 from kernelwright.evaluators.cpu.target import Cpu
 

@@ -54,17 +54,9 @@ from kernelwright.evaluators.cpu.draws import Draws
 from kernelwright.evaluators.cpu.environment import environment, library_environment
 from kernelwright.evaluators.cpu.facts import EMPTY
 from kernelwright.evaluators.cpu.floor import measured_floor
-from kernelwright.evaluators.cpu.host import (
-    AA_PAIRS,
-    ADVICE,
-    DISTURBED,
-    PROBE,
-    Likeness,
-    Watch,
-    likeness,
-    probe_problem,
-)
+from kernelwright.evaluators.cpu.host import ADVICE, DISTURBED, Watch
 from kernelwright.evaluators.cpu.library import described
+from kernelwright.evaluators.cpu.likeness import ORDERS, Likeness, Twins
 from kernelwright.evaluators.cpu.memory import Arena, anonymous_file
 from kernelwright.evaluators.cpu.native import program
 from kernelwright.evaluators.cpu.pair import (
@@ -102,8 +94,6 @@ IMPOSED = 2
 _ENDS, _BETWEEN = 2, 1
 # What the measured peaks may be short of the true ones.
 PHYSICAL_MARGIN = 0.1
-# Who is started first, in turns.
-_ORDERS = ((Arm.CANDIDATE, Arm.REFERENCE), (Arm.REFERENCE, Arm.CANDIDATE))
 # Where the judge has no core to spin on, a claim needs calls of so many harness floors.
 CLAIM_FLOORS = 50.0
 
@@ -176,8 +166,6 @@ class Cpu:
         # By workload: the fastest that any kernel was so far.
         self._least_ns: dict[str, float] = {}
         self._alike: Likeness | None = None
-        self._probe: Loadable | None = None
-        self._probe_ns: float | None = None
         self._call_s: dict[str, float] = {}
         self._machine: Machine | None = None
         self._is_measured = False
@@ -196,6 +184,7 @@ class Cpu:
         cache_ = BuildCache(cache_folder())
         cache_.build(EMPTY, found, (*flags, *openmp))  # a flag that it does not know is refused now
         self._builder = Builder(problem, found, (*flags, *openmp), cache_, judging.policy, threads)
+        self._twins = Twins(self._builder, self._start)
 
     # What a target says of itself
 
@@ -319,7 +308,7 @@ class Cpu:
                 for against in request.against
             }
         except BuildFailureError as failure:
-            return _failed(failure)
+            return failure.verdict
         except ArmFailedError as failure:
             return failure.verdict
         _ = self.device  # measured before this thread is on one core
@@ -330,7 +319,7 @@ class Cpu:
         try:
             return self._builder.build(against.candidate, workload)
         except BuildFailureError as failure:
-            raise ArmFailedError(Arm.REFERENCE, _broken(against, _failed(failure))) from None
+            raise ArmFailedError(Arm.REFERENCE, _broken(against, failure.verdict)) from None
 
     def _judge_built(
         self,
@@ -402,7 +391,7 @@ class Cpu:
             for number in range(request.process_pairs):
                 drawn = self._drawn(workload, None)
                 draws = Draws(self.problem, drawn, self._judging.check)
-                order = _ORDERS[number % 2]
+                order = ORDERS[number % 2]
                 # Every combination of who starts and who is called first.
                 roles = order if number // 2 % 2 else order[::-1]
                 while True:
@@ -542,37 +531,7 @@ class Cpu:
         Raises:
             ArmFailedError: if the judge's own kernel fails, which is no candidate's fault.
         """
-        try:
-            return self._likeness_of_the_probe(state)
-        except (ArmFailedError, BuildFailureError) as failure:
-            found = failure.verdict if isinstance(failure, ArmFailedError) else _failed(failure)
-            what = f"the judge's own kernel is {found.status} ({found.code}): {found.evidence}"
-            verdict = Verdict(Status.BROKEN, "host_probe", evidence=what)
-            raise ArmFailedError(Arm.REFERENCE, verdict) from None
-
-    def _likeness_of_the_probe(self, state: CacheState) -> Likeness:
-        sitting, problem = self._sat(), probe_problem()
-        if self._probe is None:
-            self._probe = self._builder.of(problem).build(PROBE, problem.workloads[0])
-        loadable = self._probe
-        draws = Draws(problem, problem.workloads[0])
-        slot_bytes, floor = draws.slot_bytes, sitting.floor
-
-        def start(arena: Arena, arm: Arm) -> Worker:
-            del arm
-            return self._start(arena, loadable)
-
-        if self._probe_ns is None:
-            self._probe_ns = Pair(sitting, draws, shape_for(np.inf, floor, 1), start).probe(state)
-        shape = shape_for(self._probe_ns, floor, slot_bytes)
-
-        def pair(number: int) -> ProcessPair:
-            order = _ORDERS[number % 2]
-            roles = order if number // 2 % 2 else order[::-1]
-            asked = Asked(AA_PAIRS, state, ())
-            return Pair(sitting, draws, shape, start).measure(asked, order, roles)
-
-        return likeness(pair)
+        return self._twins.measured(self._sat(), state)
 
     def _see_that_it_was_calm(self, request: Request, facts: Mapping[str, float]) -> None:
         """A claim on pairs that were disturbed, as no others were to be had, is none."""
@@ -688,10 +647,6 @@ def unscheduled_program(problem: Problem) -> Candidate:
     if problem.plain_c is None:
         raise ValueError(f"{problem.name}: expected a definition or plain C, found neither")
     return Candidate(Language.SOURCE, problem.plain_c)
-
-
-def _failed(failure: BuildFailureError) -> Verdict:
-    return Verdict(failure.status, failure.code, evidence=failure.evidence, log=failure.log)
 
 
 def _broken(against: Reference, verdict: Verdict) -> Verdict:

@@ -26,7 +26,7 @@ from kernelwright.env.types import (
     Workload,
     knob_candidate,
 )
-from kernelwright.evaluators.cpu.host import AA_PAIRS, AA_PROCESS_PAIRS, Likeness
+from kernelwright.evaluators.cpu.likeness import AA_PAIRS, AA_PROCESS_PAIRS, Likeness
 from kernelwright.evaluators.statistics import claimed
 from kernelwright.search.laboratory.bench import Bench
 

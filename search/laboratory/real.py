@@ -15,13 +15,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from kernelwright.env.protocols import Evaluator
 from kernelwright.env.types import (
-    Arrays,
     Candidate,
-    ErrorModel,
     Language,
     Problem,
     Reference,
@@ -29,48 +25,22 @@ from kernelwright.env.types import (
     Role,
     Stage,
     Status,
-    TensorSpec,
     Unpaired,
     Verdict,
-    Workload,
 )
+from kernelwright.evaluators.cpu.congruence import STEP, congruence
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.laboratory.bout import Bout, bout
 from kernelwright.search.plan import ConfirmPlan
 
 # The steps of the chain in the faster kernel: about 100 us.
 STEPS = 100_000
-_WORKLOAD = Workload((("n", 16384),))
 _CALIBRATING = 8
-_MULTIPLIER, _INCREMENT = 1664525, 1013904223
 
 
 def planted_problem() -> Problem:
     """A step of a linear congruence on 64 KiB; what a kernel does besides is its own affair."""
-
-    def reference(arrays: Arrays) -> Arrays:
-        x = arrays["x"].astype(np.int64)
-        return {"y": (x * _MULTIPLIER + _INCREMENT).astype(np.uint32).view(np.int32)}
-
-    def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
-        return {"x": rng.integers(-(2**31), 2**31, workload.fixed["n"], dtype=np.int32)}
-
-    return Problem(
-        name="planted",
-        version=1,
-        tensors=(
-            TensorSpec("x", ("n",), "int32", "input"),
-            TensorSpec("y", ("n",), "int32", "output"),
-        ),
-        workloads=(_WORKLOAD,),
-        error_model=ErrorModel(0.0, "whole numbers modulo 2^32 are exact"),
-        reference=reference,
-        inputs=inputs,
-        flops=lambda workload: 0,
-        moved_bytes=lambda workload: 8 * workload.fixed["n"],
-        spaces=("source",),
-        plain_c=planted(STEPS).payload,  # type: ignore[arg-type]
-    )
+    return congruence("planted", 1, planted(STEPS).payload)  # type: ignore[arg-type]
 
 
 def planted(steps: int) -> Candidate:
@@ -80,12 +50,14 @@ def planted(steps: int) -> Candidate:
         f"""#include <stdint.h>
 void planted(const int32_t *restrict x, int32_t *restrict y, int64_t n)
 {{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (int32_t)((uint32_t)x[i] * {_MULTIPLIER}u + {_INCREMENT}u);
-    uint64_t v = (uint64_t)x[0];
+    for (int64_t i = 0; i < n; i++) {{
+        uint32_t v = (uint32_t)x[i];
+        y[i] = (int32_t)({STEP});
+    }}
+    uint64_t w = (uint64_t)x[0];
     for (int64_t i = 0; i < {steps}; i++) {{
-        v = v * 6364136223846793005u + 1442695040888963407u;
-        __asm__ volatile("" : "+r"(v));
+        w = w * 6364136223846793005u + 1442695040888963407u;
+        __asm__ volatile("" : "+r"(w));
     }}
 }}
 """,

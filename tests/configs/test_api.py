@@ -15,6 +15,7 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.resolve import UnknownNameError, resolve
 from kernelwright.env.compiler.machine.device import DEVICES_DIR
+from kernelwright.env.types import Stage
 from kernelwright.search.campaign import ReplayError
 from kernelwright.search.store import SqliteStore, StoreError
 
@@ -223,6 +224,12 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 def test_unknown_names_list_the_known(name):
     with pytest.raises(UnknownNameError, match="one of a"):
         resolve({"a": "x:y"}, name)
+
+
+def test_a_file_without_a_name_in_it_says_what_is_missing():
+    with pytest.raises(UnknownNameError) as refused:
+        resolve({"a": "x:y"}, "mine.py")
+    assert refused.value.near == "mine.py:NAME"
 
 
 STOPS = '''
@@ -478,6 +485,24 @@ def test_failures_are_told_by_class_with_what_was_seen_first(tmp_path):
     (row,) = summary["failures"]
     assert (row["status"], row["code"], row["count"]) == ("build_error", "compile_error", 2)
     assert "conflicting types" in row["evidence"]
+
+
+def test_a_trial_is_judged_again_as_far_as_it_came(tmp_path):
+    out = tmp_path / "r"
+    kernelwright.run({**SMALL, "target": {"name": "gpu-model", "noise": {"lognormal": 0.02}}}, out)
+    with SqliteStore(out / "run.sqlite", readonly=True) as store:
+        trials = store.trials()
+    claimed = next(t for t in trials if t.verdict(Stage.CONFIRM))
+    found = api.judged_again(out, claimed.number)
+    assert found["stage"] == "confirm"
+    # The model's noise is a function of the trial: what was claimed is claimed.
+    assert found["then"] == found["now"]
+    screened = next(t for t in trials if t.objective is not None and not t.verdict(Stage.CONFIRM))
+    found = api.judged_again(out, screened.number)
+    assert (found["stage"], found["now"]["status"]) == ("screen", "ok")
+    with pytest.raises(ConfigError) as refused:
+        api.judged_again(out, 999)
+    assert refused.value.path == "--replay"
 
 
 def test_a_damaged_store_is_refused(tmp_path):

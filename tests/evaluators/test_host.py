@@ -22,15 +22,13 @@ from kernelwright.env.types import (
     Stage,
     Status,
 )
-from kernelwright.evaluators.cpu import host
-from kernelwright.evaluators.cpu.host import (
+from kernelwright.evaluators.cpu.host import ADVICE, Watch, stolen_ns
+from kernelwright.evaluators.cpu.likeness import (
     AA_PROCESS_PAIRS,
     NOISY,
     QUIET,
     Likeness,
-    Watch,
     likeness,
-    stolen_ns,
 )
 from kernelwright.evaluators.cpu.placement import placement
 from kernelwright.evaluators.cpu.target import Cpu
@@ -107,7 +105,7 @@ def test_a_claim_on_disturbed_pairs_is_none(monkeypatch):
     verdict = ask(judge, PLAIN, stage=Stage.CONFIRM, process_pairs=2, pairs=2)
     assert (verdict.status, verdict.code) == (Status.UNSTABLE, "disturbed_host")
     assert "4 of 4 pairs" in verdict.evidence
-    assert host.ADVICE in verdict.evidence
+    assert ADVICE in verdict.evidence
 
 
 def test_nothing_is_claimed_where_identical_kernels_differ(monkeypatch):
@@ -117,7 +115,7 @@ def test_nothing_is_claimed_where_identical_kernels_differ(monkeypatch):
     verdict = ask(judge, PLAIN, stage=Stage.CONFIRM, process_pairs=2, pairs=2)
     assert (verdict.status, verdict.code) == (Status.UNSTABLE, "noisy_host")
     assert "identical kernels differ by 5.13% here" in verdict.evidence
-    assert host.ADVICE in verdict.evidence
+    assert ADVICE in verdict.evidence
     assert ask(judge, PLAIN, pairs=2).status is Status.OK
 
 
