@@ -32,8 +32,8 @@ from kernelwright.search.plan import Contest
 from kernelwright.search.race import Race
 from kernelwright.search.trial import Event, Trial, event
 
-# The most trials that are raced.
-FIELD = 256
+# The most trials that start in a race: who met interruptions in the screen is not left out by it.
+FIELD = 512
 # The share of the error rate that is left which the next confirmation may spend.
 SPENT = 0.75
 RACED, DETHRONED, UNCONFIRMED = "raced", "dethroned_in_race", "unconfirmed"

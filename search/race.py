@@ -24,9 +24,9 @@ from statistics import NormalDist
 
 from kernelwright.env.objective import FEW, common_scale, weighed_locations
 
-# The share of the field that stays after a round (after the screens: `FIRST_KEPT`), and how the
-# pairs of each grow.
-FIRST_KEPT, KEPT, GROWTH = 0.5, 0.4, 1.6
+# The share of the field that stays after a round (after the screens: `FIRST_KEPT`, and so many at
+# most), and how the pairs of each grow.
+FIRST_KEPT, FIRST_MOST, KEPT, GROWTH = 0.5, 128, 0.4, 1.6
 # The chance that the best entrant is eliminated over a race.
 DOUBT = 0.01
 # The log ratio by which one process pair may be off whatever its samples say, so that many pairs
@@ -119,7 +119,8 @@ class Race:
         # Not the leader: of many entrants some lead by their interrupted calls alone.
         trusted = [place for place in order if found[place][1] >= BYE * len(logs[place])]
         ahead = trusted[min(self._keep, len(trusted)) - 1] if trusted else order[-1]
-        room = max(self._keep, math.ceil(share * len(order)))
+        most = math.ceil(share * len(order))
+        room = max(self._keep, most if self._round else min(most, FIRST_MOST))
         chosen = set(sorted(order, key=lambda place: -hopes[place])[:room])
         is_last = self._round >= self._rounds
 
