@@ -119,12 +119,13 @@ static void kw_visit(void)
     /* Where they are so many, calls take so long that it does not show. */
     if (pages > MOST)
         return;
-    for (size_t i = 0; i < arrays; i++)
-        kw_visit_pages((const char *)kw_places[i].address, (size_t)kw_places[i].map_bytes);
     char *end = sbrk(0);
     size_t heap = end > kw_heap ? (size_t)(end - kw_heap) : 0;
     if (heap <= (size_t)HEAP * KW_PAGE)
         kw_visit_pages(kw_heap, heap);
+    /* Last, as it is the most that counts: a core remembers some two thousand pages. */
+    for (size_t i = 0; i < arrays; i++)
+        kw_visit_pages((const char *)kw_places[i].address, (size_t)kw_places[i].map_bytes);
 }
 
 /* Serve calls for ever; `call` is the number of the last wake-up so far. */
