@@ -26,7 +26,7 @@ from kernelwright.env.objective import FEW, common_scale, weighed_locations
 
 # The share of the field that stays after a round (after the screens: `FIRST_KEPT`, and so many at
 # most), and how the pairs of each grow.
-FIRST_KEPT, FIRST_MOST, KEPT, GROWTH = 0.5, 128, 0.4, 1.6
+FIRST_KEPT, FIRST_MOST, KEPT, GROWTH = 0.5, 112, 0.4, 1.6
 # The chance that the best entrant is eliminated over a race.
 DOUBT = 0.01
 # The log ratio by which one process pair may be off whatever its samples say, so that many pairs
