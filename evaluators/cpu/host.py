@@ -2,9 +2,10 @@
 
 Nothing here looks at a candidate's times. A pair of calls is discarded by rules that were fixed
 before it was taken and that look at both arms as one: a kernel was interrupted and lost more than
-a hundredth of the pair's time, or the clock was a tenth below its usual before or after (a
-neighbour on the same core shows as that, too; nvbench drops samples below three quarters of the
-default clock). A discarded pair is taken again, at most as often as pairs were asked for.
+a hundredth of the pair's time (two of a pair of more than 100 ms), or the clock was a tenth below
+its usual before or after (a neighbour on the same core shows as that, too; nvbench drops samples
+below three quarters of the default clock). A discarded pair is taken again, at most as often as
+pairs were asked for.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from kernelwright.evaluators.cpu.placement import Placement
 
 # Dependent additions of one look at the clock, of which there are three: 3 to 8 us each.
 ADDS = 1 << 14
-# The share of a pair's time that may be lost, and of the usual clock that must be there, which is
-# the median of so many looks.
-LOST, SLOWED, LOOKS = 0.01, 0.9, 64
+# The share of a pair's time that may be lost: over a short time one interruption, over a long one
+# what a system always has to do.
+LOST, LOST_OF_LONG, LONG_NS = 0.01, 0.02, 1e8
+# The share of the usual clock that must be there, which is the median of so many looks.
+SLOWED, LOOKS = 0.9, 64
 # The share of a claim's pairs that may be disturbed, as none better were to be had.
 DISTURBED = 0.25
 ADVICE = (
@@ -69,8 +72,9 @@ class Watch:
 
     def is_disturbed(self, conditions: Conditions, pair_ns: float) -> bool:
         """Whether a pair that took so long in all is discarded."""
+        lost = LOST_OF_LONG if pair_ns > LONG_NS else LOST
         return (
-            conditions.stolen_ns > LOST * pair_ns
+            conditions.stolen_ns > lost * pair_ns
             or conditions.clock_hz < SLOWED * self.usual_clock_hz
         )
 

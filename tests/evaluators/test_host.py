@@ -75,6 +75,8 @@ def test_a_look_at_the_clock_finds_one_that_can_be():
         ({"stolen_ns": 900.0}, 1e5, False),
         ({"stolen_ns": 1100.0}, 1e5, True),
         ({"stolen_ns": 1100.0}, 1e7, False),
+        ({"stolen_ns": 1.5e7}, 1e9, False),
+        ({"stolen_ns": 2.1e7}, 1e9, True),
         ({"clock_hz": 2.8e9}, 1e5, False),
         ({"clock_hz": 2.6e9}, 1e5, True),
     ],

@@ -4,15 +4,38 @@
 #include <stdlib.h>
 
 #if defined(__x86_64__) || defined(__i386__)
-#include <emmintrin.h>
+#include <cpuid.h>
+#include <immintrin.h>
 
-/* Evict an array from every cache level. */
-static void kw_evict(const char *data, size_t bytes)
+/* Whether lines can be evicted without waiting for one another. */
+static int kw_evicts_freely(void)
 {
-    for (size_t at = 0; at < bytes; at += 64)
-        _mm_clflush(data + at);
+    static int known;
+    unsigned a, b, c, d;
+    if (!known)
+        known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 23 & 1 ? 1 : -1;
+    return known > 0;
+}
+
+__attribute__((target("clflushopt"))) static void kw_evict_freely(const char *data, size_t bytes, size_t step)
+{
+    for (size_t at = 0; at < bytes; at += step)
+        _mm_clflushopt((void *)(data + at));
+}
+
+/* Evict every so many bytes of an array from every cache level. */
+static void kw_evict_each(const char *data, size_t bytes, size_t step)
+{
+    if (kw_evicts_freely())
+        kw_evict_freely(data, bytes, step);
+    else
+        for (size_t at = 0; at < bytes; at += step)
+            _mm_clflush(data + at);
     _mm_mfence();
 }
+
+/* Evict an array. */
+static void kw_evict(const char *data, size_t bytes) { kw_evict_each(data, bytes, 64); }
 
 static void kw_evicted(void) {}
 #else

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "flush.h"
 #include "protocol.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -14,12 +15,7 @@
 static inline void kw_pause(void) { _mm_pause(); }
 /* Streaming stores are not ordered with others. */
 static inline void kw_settle(void) { _mm_sfence(); }
-static void kw_visit_pages(const char *from, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += KW_PAGE)
-        _mm_clflush(from + at);
-    _mm_mfence();
-}
+static void kw_visit_pages(const char *from, size_t bytes) { kw_evict_each(from, bytes, KW_PAGE); }
 #else
 static inline void kw_pause(void) {}
 static inline void kw_settle(void) {}
