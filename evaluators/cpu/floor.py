@@ -1,5 +1,5 @@
 """What the harness itself takes: the time from bell to done around a kernel that does nothing, and
-the CPU time that a worker needs to wake up and go to sleep.
+the time that a worker needs to wake up.
 
 A short kernel's time has the floor in it. Nothing is subtracted: it is reported, and kernels of few
 floors are timed in batches.
@@ -30,14 +30,13 @@ _WORKLOAD = Workload((("n", 16),))
 @dataclass(frozen=True, slots=True)
 class Floor:
     """The harness's own times in ns: of a call of nothing (median and 99th percentile), the gap
-    between wake-up and bell (median), CPU time outside the call (median), and of starting a worker;
-    with the parts of the isolation that were in force.
+    between wake-up and bell (median), and of starting a worker; with the parts of the isolation
+    that were in force.
     """
 
     call_ns: float
     call_p99_ns: float
     gap_ns: float
-    outside_ns: float
     start_ns: float
     blocking: bool
     parts: Parts
@@ -67,7 +66,6 @@ def measured_floor(where: Placement, threads: int) -> Floor:
         statistics.median(times),
         times[99 * CALLS // 100],
         statistics.median(call.gap_ns for call in calls),
-        statistics.median(call.outside_ns for call in calls),
         float(start_ns),
         where.blocking,
         worker.parts,

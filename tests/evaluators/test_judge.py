@@ -416,7 +416,7 @@ def test_a_judge_may_check_by_projection():
 
 
 def floor_of(call_ns=100.0, blocking=False):
-    return Floor(call_ns, 2 * call_ns, 1e4, 0.0, 1e6, blocking, Parts(0))
+    return Floor(call_ns, 2 * call_ns, 1e4, 1e6, blocking, Parts(0))
 
 
 def test_short_kernels_have_decoys_and_the_shortest_are_batched():
