@@ -318,6 +318,47 @@ def replay_text(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:
+    """A comparison's summary, as `search.comparing.compared` gives it: evaluations to each target,
+    the best so far at the checkpoints, and what can be claimed.
+    """
+    for target in summary["targets"]:
+        headers = ("campaign", "runs", "solved", f"median to {100 * target['within']:g}%", *_LIMITS)
+        rows = [
+            (s["config"], s["runs"], s["solved"], s["median"], s["low"], s["high"])
+            for s in target["campaigns"]
+        ]
+        print_table(console, headers, rows)
+        for pair in target["pairs"]:
+            console.print(pair["says"], soft_wrap=True)
+        console.print()
+    points = [row["evaluations"] for row in summary["curves"][0]["best_at"]]
+    rows = [
+        (curve["config"], *(_ratio_text(row) for row in curve["best_at"]))
+        for curve in summary["curves"]
+    ]
+    print_table(console, ("best so far / best known, after", *map(str, points)), rows)
+    claims = summary["correction"]["claims"]
+    if claims > 1:
+        rate = summary["correction"]["error_rate"]
+        console.print(
+            f"\n{claims} claims share an error rate of {rate:.0%} (Holm's correction); intervals "
+            "are each at 95%",
+            soft_wrap=True,
+        )
+
+
+_LIMITS = ("95% low", "95% high")
+
+
+def _ratio_text(row: Mapping[str, float | None]) -> str:
+    if row["median"] is None:
+        return "none"
+    if row["low"] is None or row["high"] is None:
+        return f"{row['median']:.3f}"
+    return f"{row['median']:.3f} ({row['low']:.3f}-{row['high']:.3f})"
+
+
 def print_score(console: Console, scores: Mapping[str, Any]) -> None:
     """What runs show together, as `configs.scoring.score` gives it: run by run, then the scores."""
     if scores["warning"]:
