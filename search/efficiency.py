@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,10 +182,20 @@ def medians_of_resamples(values: Floats, salt: str) -> Floats:
     """Medians of resamples; the draws are seeded by the values, so equal data give equal
     intervals.
     """
-    seed = hashlib.blake2b(salt.encode() + values.tobytes(), digest_size=8).digest()
+    return _resampled(values.tobytes(), salt)
+
+
+@lru_cache(maxsize=64)
+def _resampled(content: bytes, salt: str) -> Floats:
+    """Remembered, as every campaign stands in many pairs."""
+    values = np.frombuffer(content, dtype=np.float64)
+    seed = hashlib.blake2b(salt.encode() + content, digest_size=8).digest()
     rng = np.random.default_rng(int.from_bytes(seed, "big"))
     picks = np.sort(values[rng.integers(len(values), size=(RESAMPLES, len(values)))], axis=1)
     middle = len(values) // 2
     if len(values) % 2:
-        return np.asarray(picks[:, middle])
-    return np.asarray((picks[:, middle - 1] + picks[:, middle]) / 2)
+        found = np.ascontiguousarray(picks[:, middle])
+    else:
+        found = (picks[:, middle - 1] + picks[:, middle]) / 2
+    found.setflags(write=False)
+    return found
