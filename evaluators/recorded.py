@@ -1,10 +1,10 @@
 """Target ``recorded``: a landscape measured earlier, replayed as a judge.
 
 A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's
-recorded median. A confirmation uses every recorded sample of both arms once: the ratio of medians
-with an unpaired bootstrap interval. Configurations that failed when they were recorded fail again;
-a recorded result error above the problem's bound is ``wrong``; a sample below the roofline is
-``too_fast``.
+recorded median; another look at a candidate is several, drawn with replacement. A confirmation uses
+every recorded sample of both arms once: the ratio of medians with an unpaired bootstrap interval.
+Configurations that failed when they were recorded fail again; a recorded result error above the
+problem's bound is ``wrong``; a sample below the roofline is ``too_fast``.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Recorded:
                 facts=entry.facts,
             )
         confirm = request.stage is Stage.CONFIRM
-        samples = entry.samples_ns if confirm else (self._sample(request, entry),)
+        samples = entry.samples_ns if confirm else self._samples(request, entry)
         if min(samples) < self._floor:
             return Verdict(
                 Status.TOO_FAST,
@@ -242,9 +242,12 @@ class Recorded:
         )
         return claimed(passed, Terms(request.alpha)) if confirm else passed
 
-    def _sample(self, request: Request, entry: Entry) -> float:
-        (u,) = keyed_uniforms(self._seed, request.candidate.key, request.first_repeat, 1)
-        return entry.samples_ns[int(u * len(entry.samples_ns))]
+    def _samples(self, request: Request, entry: Entry) -> tuple[float, ...]:
+        """One recorded sample for a screen, as many as pairs are asked for otherwise."""
+        count = 1 if request.stage is Stage.SCREEN else request.pairs
+        key, first = request.candidate.key, request.first_repeat
+        draws = [keyed_uniforms(self._seed, key, first + i, 1)[0] for i in range(count)]
+        return tuple(entry.samples_ns[int(u * len(entry.samples_ns))] for u in draws)
 
     def _measure(
         self, samples: tuple[float, ...], against: Reference, *, exact: bool
