@@ -57,7 +57,7 @@ def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) ->
     them, with what every run needed and the share of runs that were there after so many
     evaluations; ``curves`` has the best so far; ``correction`` says how many claims there are.
     """
-    targets = [
+    targets: list[dict[str, Any]] = [
         {
             "within": share,
             "campaigns": [_campaign(runs, share) for runs in campaigns],

@@ -51,10 +51,12 @@ def plots(summary: Mapping[str, Any], place: Path) -> list[Path]:
 
 
 def _draw(panels: Sequence[Panel], file: Path) -> Path:
-    settings = {"svg.hashsalt": "kernelwright", "svg.fonttype": "none", "font.size": 9}
+    settings: Any = {"svg.hashsalt": "kernelwright", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(_WIDTH, _HEIGHT * len(panels)), layout="constrained")
-        for axes, panel in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):  # noqa: B905 - as many
+        for axes, panel in zip(
+            figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True
+        ):
             panel(axes)
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(axis="y", color="0.9", linewidth=0.8)
@@ -84,9 +86,10 @@ def _best(axes: Axes, summary: Mapping[str, Any]) -> None:
         medians = [row["median"] for row in rows]
         axes.plot(places, medians, marker=_MARKERS[number % 7], clip_on=False, zorder=3, **style)
         banded = [row for row in rows if row["low"] is not None and row["high"] is not None]
-        limits = [[row[key] for row in banded] for key in ("evaluations", "low", "high")]
-        axes.fill_between(*limits, color=style["color"], alpha=0.15, linewidth=0)
-        greatest = max(greatest, *limits[2], *medians)
+        where = [row["evaluations"] for row in banded]
+        low, high = ([row[key] for row in banded] for key in ("low", "high"))
+        axes.fill_between(where, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        greatest = max(greatest, *high, *medians)
         ends.append((curve["config"], rows[-1]["median"], style["color"]))
     near = 1 + summary["within"]
     axes.axhline(near, color="0.4", linewidth=0.9, linestyle=(0, (1, 2)))

@@ -41,16 +41,16 @@ class StopRule:
     rules: Callable[[float], StopRules]
 
 
-# What is recommended (see `docs/stopping.md`): a share of what can be reached where that is known,
-# a plateau where it is not.
-NEAR, PLATEAU = 0.95, 96
+# What is recommended (see `docs/stopping.md`): a share of what can be reached where that is known;
+# else a share of the roofline, and a plateau for where nothing comes near to it.
+NEAR, SHARE, PLATEAU = 0.95, 0.8, 64
 RULES = (
-    StopRule("roofline: 0.9", lambda reach: StopRules(roofline=0.9)),
     StopRule(f"roofline: {NEAR:g} of the reach", lambda reach: StopRules(roofline=NEAR * reach)),
+    StopRule(f"roofline: {SHARE:g}", lambda reach: StopRules(roofline=SHARE)),
     StopRule(f"plateau: {PLATEAU}", lambda reach: StopRules(plateau=PLATEAU)),
     StopRule(
-        f"roofline: {NEAR:g} of the reach, plateau: {PLATEAU}",
-        lambda reach: StopRules(roofline=NEAR * reach, plateau=PLATEAU),
+        f"roofline: {SHARE:g}, plateau: {PLATEAU}",
+        lambda reach: StopRules(roofline=SHARE, plateau=PLATEAU),
     ),
 )
 
