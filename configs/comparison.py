@@ -8,6 +8,7 @@ difference is decided by the same rule for all pairs. Below `MIN_RUNS` nothing i
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,10 @@ def plotter(place: str) -> Callable[[Mapping[str, Any]], list[Path]]:
     if path.suffix and path.suffix not in KINDS and not path.is_dir():
         expected = f"a folder, or a file that ends in {' or '.join(KINDS)}"
         raise ConfigError("compare", None, "--plot", expected, place)
+    home = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if home != path.absolute() and not (home.is_dir() and os.access(home, os.W_OK)):
+        expected = "a place that can be written"
+        raise ConfigError("compare", None, "--plot", expected, f"{place} under {home}")
     return lambda result: plots(result["summary"], path)
 
 

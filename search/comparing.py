@@ -80,8 +80,11 @@ def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) ->
 
 
 def checkpoints(budget: int) -> list[int]:
-    """The numbers of evaluations at which runs are looked at: 8, 16, 32, … and the budget."""
-    doubled = itertools.takewhile(lambda n: n < budget, (FIRST << i for i in itertools.count()))
+    """The numbers of evaluations at which runs are looked at: doubling from 8, from 1 where the
+    budget is no larger, and the budget.
+    """
+    first = FIRST if budget > FIRST else 1
+    doubled = itertools.takewhile(lambda n: n < budget, (first << i for i in itertools.count()))
     return [*doubled, budget]
 
 

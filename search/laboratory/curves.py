@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
+from kernelwright.search.comparing import checkpoints
 from kernelwright.search.efficiency import Floats
 
 KINDS = (".svg", ".png")
@@ -26,6 +27,8 @@ _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.5, 1, 1.5
 _MARKERS = "osD^vPX"
 # The least distance of two names, as a share of the axes' height; the place where they start.
 _APART, _BESIDE = 0.075, 1.045
+# How many times the one before it a tick of the evaluations is at least.
+_NEXT_TICK = 1.15
 Panel = Callable[[Axes], None]
 
 
@@ -176,10 +179,12 @@ def _reached(axes: Axes, target: Mapping[str, Any], budget: int) -> None:
 
 def _evaluations_axis(axes: Axes, budget: int) -> None:
     axes.set_xscale("log", base=2)
-    least = min(8, budget)
-    doubled = [1 << i for i in range(budget.bit_length()) if least <= 1 << i <= budget]
-    axes.set_xlim(least * 0.9 if budget > least else 0.5, budget)
-    axes.xaxis.set_major_locator(FixedLocator(doubled or [budget]))
+    ticks = checkpoints(budget)
+    axes.set_xlim(0.9 * ticks[0], max(budget, 1.1))
+    # The budget's own tick, where it is no power of two, must not lie on the one before it.
+    if len(ticks) > 1 and ticks[-1] < _NEXT_TICK * ticks[-2]:
+        del ticks[-2]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("evaluations")

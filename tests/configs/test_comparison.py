@@ -197,9 +197,12 @@ def test_what_makes_no_comparison_is_refused(call, path):
     assert caught.value.path == path
 
 
-def test_a_plot_of_no_known_kind_is_refused_before_anything_runs():
+def test_a_plot_that_cannot_be_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(ConfigError, match=r"ends in \.svg or \.png"):
         plotter("curves.pdf")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="a place that can be written"):
+        plotter(str(tmp_path / "file" / "plots"))
 
 
 @pytest.mark.cc

@@ -54,7 +54,14 @@ def test_a_run_that_ended_early_keeps_what_it_had():
 
 
 @pytest.mark.parametrize(
-    ("budget", "points"), [(256, [8, 16, 32, 64, 128, 256]), (100, [8, 16, 32, 64, 100]), (5, [5])]
+    ("budget", "points"),
+    [
+        (256, [8, 16, 32, 64, 128, 256]),
+        (100, [8, 16, 32, 64, 100]),
+        (5, [1, 2, 4, 5]),
+        (8, [1, 2, 4, 8]),
+        (1, [1]),
+    ],
 )
 def test_checkpoints_double_and_end_at_the_budget(budget, points):
     assert checkpoints(budget) == points
