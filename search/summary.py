@@ -24,6 +24,7 @@ from kernelwright.evaluators.naive import NAIVE_CLOCK, NAIVE_PROFILE, NAIVE_WARN
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.answers import roofline_share
 from kernelwright.search.claims import Names, claim_of
+from kernelwright.search.stopping import LOOKED
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
@@ -37,6 +38,7 @@ NOT_REPLIES = (
     "unconfirmed",
     "dethroned",
     "raced",
+    LOOKED,
     "dethroned_in_race",
 )
 
