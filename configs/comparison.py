@@ -122,14 +122,11 @@ def compare_works(
         )
         for name, overrides in works.items()
     }
-    summaries = [result["summary"] for result in found.values()]
-    counts = [
-        [summary["targets"][0]["campaigns"][j]["evaluations"] for summary in summaries]
-        for j in range(len(configs))
-    ]
-    names, most = _names(configs), max(summary["budget"] for summary in summaries)
-    means = [geometric_median(some) for some in counts]
-    ratios = [geometric_ratio(some, counts[0], most) for some in counts[1:]]
+    names, columns = _names(configs), range(len(configs))
+    rows = [result["summary"]["targets"][0]["campaigns"] for result in found.values()]
+    means = [geometric_median([work[j]["evaluations"] for work in rows]) for j in columns]
+    least = [[work[j]["at_least"] for work in rows] for j in columns]
+    ratios = [geometric_ratio(some, least[0]) for some in least[1:]]
     return {
         "works": found,
         "campaigns": [

@@ -96,6 +96,7 @@ def _campaign(runs: Runs, within: float) -> dict[str, Any]:
         "solved": sum(count is not None for count in counts),
         **_shown(median_interval(counts), len(counts)),
         "evaluations": counts,
+        "at_least": runs.least_to(within),
         "reached": _reached(counts),
     }
 

@@ -33,37 +33,36 @@ def geometric_median(works: Sequence[Counts]) -> Median:
     Raises:
         ValueError: if there is no work, or one without runs.
     """
-    values = _checked(works, math.inf)
+    values = _checked(works)
     draws = _draws(values, "median")
     low, high = np.quantile(draws, (0.025, 0.975), method="inverted_cdf")
     return Median(_mean([float(np.median(runs)) for runs in values]), float(low), float(high))
 
 
-def geometric_ratio(left: Sequence[Counts], right: Sequence[Counts], budget: float) -> Ratio:
+def geometric_ratio(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> Ratio:
     """The geometric mean over works of the ratio of medians, with its 95% bootstrap interval.
 
     Args:
-        left: evaluations, run by run, of every work.
+        left: evaluations, run by run, of every work; a run that did not reach the target is to be
+            counted as one more than its trials, the least that it could have needed.
         right: the other campaign's, of the same works in the same order.
-        budget: of evaluations; a run that did not reach the target counts as one more, the least
-            that it could have needed.
 
     Raises:
         ValueError: if they are not of the same works, or one has no runs.
     """
     if len(left) != len(right):
         raise ValueError(f"expected the same works, found {len(left)} and {len(right)}")
-    mine, theirs = _checked(left, budget + 1), _checked(right, budget + 1)
+    mine, theirs = _checked(left), _checked(right)
     value = _mean([float(np.median(runs)) for runs in mine]) / _mean(
         [float(np.median(runs)) for runs in theirs]
     )
     return ratio_of(value, _draws(mine, "left") / _draws(theirs, "right"))
 
 
-def _checked(works: Sequence[Counts], unreached: float) -> list[Floats]:
+def _checked(works: Sequence[Counts]) -> list[Floats]:
     if not works or not all(works):
         raise ValueError("expected works of at least one run each")
-    return [np.array([unreached if c is None else float(c) for c in runs]) for runs in works]
+    return [np.array([math.inf if c is None else float(c) for c in runs]) for runs in works]
 
 
 def _draws(works: Sequence[Floats], salt: str) -> Floats:

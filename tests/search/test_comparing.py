@@ -141,10 +141,10 @@ def test_works_are_averaged_by_their_logarithms():
     assert mean.low < mean.value < mean.high
     assert geometric_median([easy, [None] * 20]).value == math.inf
     twice = [[2 * n for n in some] for some in (easy, hard)]
-    ratio = geometric_ratio(twice, [easy, hard], 400)
+    ratio = geometric_ratio(twice, [easy, hard])
     assert ratio.value == pytest.approx(2)
     assert ratio.is_difference
-    assert geometric_ratio([[None] * 20], [[200] * 20], 256).value == pytest.approx(257 / 200)
+    assert not geometric_ratio([easy, hard], [easy, hard]).is_difference
 
 
 @pytest.mark.parametrize("works", [[], [[1, 2], []]])
@@ -152,4 +152,4 @@ def test_no_work_has_no_mean(works):
     with pytest.raises(ValueError, match="at least one run"):
         geometric_median(works)
     with pytest.raises(ValueError, match="the same works"):
-        geometric_ratio([[1]], [], 10)
+        geometric_ratio([[1]], [])
