@@ -37,6 +37,7 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/cpu_path.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/judge.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/statistics.py
+	$(BIN)/python benchmarks/stopping.py
 
 # The slow audits: kill -9 at a hundred places, every figure of the mission documents, and the judge itself.
 audit: setup

@@ -377,28 +377,41 @@ def list_(
 def compare(
     configs: Annotated[list[str], typer.Argument(metavar="CONFIG", help="Two or more campaigns.")],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each campaign.")] = 20,
-    within: Annotated[float, typer.Option(help="How near to the best counts as found.")] = 0.05,
+    within: Annotated[
+        list[float] | None,
+        typer.Option(help="How near to the best counts as found (0.05); several are counted too."),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="N", help="Trials of every run, whatever the files say.")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|FILE", help="Draw the curves there (.svg or .png)."),
+    ] = None,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
     """Compare campaigns that do the same work at equal budget."""
     with _refusals(as_json=as_json):
-        from kernelwright.configs.comparison import compare_configs
-        from kernelwright.display import print_table
+        from kernelwright.configs.comparison import WITHIN, compare_configs, plotter
+        from kernelwright.display import print_comparison
 
-        result = compare_configs(configs, seeds=seeds, within=within, overrides=overrides or ())
+        draw = None if plot is None else plotter(plot)
+        result = compare_configs(
+            configs,
+            seeds=seeds,
+            within=within or WITHIN,
+            budget=budget,
+            overrides=overrides or (),
+        )
+        files = [] if draw is None else draw(result)
         if as_json:
             _print_json(result)
             return
         console = _console()
-        headers = ("campaign", "runs", "solved", f"median to {within:.0%}", "95% low", "95% high")
-        rows = [
-            (s["config"], s["runs"], s["solved"], s["median"], s["low"], s["high"])
-            for s in result["summary"]["campaigns"]
-        ]
-        print_table(console, headers, rows)
-        for pair in result["summary"]["pairs"]:
-            console.print(pair["says"], soft_wrap=True)
+        print_comparison(console, result["summary"])
+        for file in files:
+            console.print(str(file), soft_wrap=True)
 
 
 @app.command()

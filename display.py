@@ -132,6 +132,10 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         given = base.get("candidate", {})
         knobs = " ".join(_candidate(given, base["language"])) if isinstance(given, dict) else ""
         lines.append(f"baseline: {base['name']} {base['key']} {knobs}".rstrip())
+    light = summary["speed_of_light"]
+    if light["share"] is not None:
+        share = f"the best is at {light['share']:.3f} of it"
+        lines.append(f"{_light_line(light['bounds'])}; {share}")
     if best is not None and best["evidence"] == "measured":
         lines.append(f"on: {best['machine']}")
         lines += _host(best["facts"])
@@ -216,12 +220,58 @@ def check_text(plan: Mapping[str, Any]) -> str:
         f"space: {size}",
         f"budget: {limits}; {count} candidates{share} by {plan['driver']}",
         f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
+        _light_line(plan["bounds"]) + _reach(plan),
         f"then up to {plan['finalists']} finalists are confirmed, until one wins",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
-    if plan["warning"]:
-        rows.insert(0, f"WARNING: {plan['warning']}")
-    return "\n".join(rows)
+    if plan["stop"]:
+        rows.insert(4, f"stops early at: {_stops(plan['stop'])}")
+    warnings = [plan["warning"], _out_of_reach(plan)]
+    return "\n".join([*(f"WARNING: {text}" for text in warnings if text), *rows])
+
+
+def _light_line(bounds: Sequence[Mapping[str, Any]]) -> str:
+    """The speed of light of each workload, and what sets it."""
+    if not bounds:
+        return "speed of light: not known here"
+    each = [
+        f"{bound['floor_ns'] / 1e3:.4g} us{_by(bound['limit'])}"
+        + (f" for {bound['workload']}" if len(bounds) > 1 else "")
+        for bound in bounds
+    ]
+    return f"speed of light: {', '.join(each)}"
+
+
+def _by(limit: str | None) -> str:
+    return f" ({limit})" if limit else ""
+
+
+def _reach(plan: Mapping[str, Any]) -> str:
+    if not plan["bounds"]:
+        return ""
+    if plan["reach"] is None:
+        return "; how near candidates come to it is not known before a run"
+    return f"; the best of this space is at {plan['reach']:.3f} of it"
+
+
+def _out_of_reach(plan: Mapping[str, Any]) -> str | None:
+    """That a stop rule never holds, where that is known."""
+    wanted, reach = plan["stop"].get("roofline"), plan["reach"]
+    if wanted is None or reach is None or wanted <= reach:
+        return None
+    return f"stop.roofline {wanted:g} is out of reach: the best of this space is at {reach:.3f}"
+
+
+def _stops(stop: Mapping[str, Any]) -> str:
+    words = []
+    if "roofline" in stop:
+        words.append(f"{stop['roofline']:g} of the roofline")
+    if "target" in stop:
+        goal = stop["target"]
+        words.append(f"{goal['us']:g} us" if isinstance(goal, Mapping) else f"{goal:g}x")
+    if "plateau" in stop:
+        words.append(f"{stop['plateau']} trials without a better one")
+    return ", ".join(words)
 
 
 def print_table(console: Console, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -316,6 +366,47 @@ def replay_text(found: Mapping[str, Any]) -> str:
     if found["now"]["log"]:
         lines += ["compiler:", found["now"]["log"]]
     return "\n".join(lines)
+
+
+def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:
+    """A comparison's summary, as `search.comparing.compared` gives it: evaluations to each target,
+    the best so far at the checkpoints, and what can be claimed.
+    """
+    for target in summary["targets"]:
+        headers = ("campaign", "runs", "solved", f"median to {100 * target['within']:g}%", *_LIMITS)
+        rows = [
+            (s["config"], s["runs"], s["solved"], s["median"], s["low"], s["high"])
+            for s in target["campaigns"]
+        ]
+        print_table(console, headers, rows)
+        for pair in target["pairs"]:
+            console.print(pair["says"], soft_wrap=True)
+        console.print()
+    points = [row["evaluations"] for row in summary["curves"][0]["best_at"]]
+    rows = [
+        (curve["config"], *(_ratio_text(row) for row in curve["best_at"]))
+        for curve in summary["curves"]
+    ]
+    print_table(console, ("best so far / best known, after", *map(str, points)), rows)
+    claims = summary["correction"]["claims"]
+    if claims > 1:
+        rate = summary["correction"]["error_rate"]
+        console.print(
+            f"\n{claims} claims share an error rate of {rate:.0%} (Holm's correction); intervals "
+            "are each at 95%",
+            soft_wrap=True,
+        )
+
+
+_LIMITS = ("95% low", "95% high")
+
+
+def _ratio_text(row: Mapping[str, float | None]) -> str:
+    if row["median"] is None:
+        return "none"
+    if row["low"] is None or row["high"] is None:
+        return f"{row['median']:.3f}"
+    return f"{row['median']:.3f} ({row['low']:.3f}-{row['high']:.3f})"
 
 
 def print_score(console: Console, scores: Mapping[str, Any]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 import kernelwright
@@ -19,7 +21,8 @@ from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
 from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
-from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
+from kernelwright.env.types import Language, Reference, Request, Role, Stage, Verdict
+from kernelwright.evaluators.target import speed_of_light
 from kernelwright.search.campaign import Campaign, Extension, Progress
 from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
@@ -33,6 +36,8 @@ PACE_TRIALS = 64
 PACE_MEASURED = 4
 # The most candidates that `check` speaks of.
 MAX_PACED = 10_000_000
+# The most candidates whose true times `check` looks at.
+MAX_TABLED = 50_000
 
 
 def run(
@@ -196,6 +201,8 @@ def _claim(
     entry["candidate"] = shown(baseline.candidate)
     if "config" not in meta:
         about = {"baseline": json.dumps(entry), "version": kernelwright.__version__}
+        light = speed_of_light(built.target, built.problem, built.plan.state)
+        about["bounds"] = json.dumps([asdict(bound) for bound in light])
         if built.plan.library is not None:
             about["library"] = str(built.plan.library.payload)
         store.set_meta(config=text, machine=machine, **about)
@@ -286,8 +293,26 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "budget": asdict(budget),
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
         "finalists": built.plan.confirm.finalists,
+        "stop": built.resolved.get("stop", {}),
+        **_light(built),
         "missing": list(built.missing),
     }
+
+
+def _light(built: Built) -> dict[str, Any]:
+    """The speed of light of a campaign's workloads, and the share of it that the best candidate of
+    the space reaches, where a table or a formula knows every candidate's time.
+    """
+    target, space = built.target, built.space
+    bounds = speed_of_light(target, built.problem, built.plan.state)
+    reach = None
+    tabled = target.deterministic and target.languages == {Language.KNOBS}
+    if bounds and tabled and isinstance(space, KnobSpace) and len(space.valid) <= MAX_TABLED:
+        times = target.true_ns([space.candidate(i) for i in space.valid.tolist()])
+        if not np.isnan(times).all():
+            floor = statistics.geometric_mean(bound.floor_ns for bound in bounds)
+            reach = floor / float(np.nanmin(times))
+    return {"bounds": [asdict(bound) for bound in bounds], "reach": reach}
 
 
 def _trials_a_second(built: Built) -> float:

@@ -13,10 +13,11 @@ from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.judge import judge_factory, judge_section, judging_of, takes_judging
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import is_plugin, parameters
+from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
 from kernelwright.env.options import OptionError, ProblemError
 from kernelwright.env.types import CacheState, Problem
-from kernelwright.evaluators.target import Target
+from kernelwright.evaluators.target import Target, speed_of_light
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import StoreJournal
@@ -52,9 +53,7 @@ def build(campaign: Campaign) -> Built:
     judge = judge_section(campaign, problem, target)
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
-    if file.stop.roofline is not None and target.device is None:
-        found = f"{file.stop.roofline} on a device without a table"
-        raise campaign.document.error(("stop", "roofline"), "a known roofline", found)
+    stop, floors_ns = _stop_rules(campaign, problem, target, state)
     make_driver, asked_missing = _driver_factory(campaign, problem, space)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -69,7 +68,7 @@ def build(campaign: Campaign) -> Built:
         budget=Budget(
             file.budget.trials, file.budget.seconds, file.budget.calls, file.budget.tokens
         ),
-        stop=StopRules(file.stop.roofline, file.stop.plateau),
+        stop=stop,
         confirm=ConfirmPlan(
             file.judge.confirm.finalists,
             confirm.get("process_pairs", 1),
@@ -81,9 +80,32 @@ def build(campaign: Campaign) -> Built:
         screen_pairs=judge.get("screen", {}).get("pairs", 1),
         race_rounds=judge.get("race", {}).get("rounds", 0),
         state=state,
+        floors_ns=floors_ns,
     )
     resolved = resolved_config(campaign, hashes, judge)
     return Built(plan, problem, target, space, resolved, (*target.missing, *asked_missing))
+
+
+def _stop_rules(
+    campaign: Campaign, problem: Problem, target: Target, state: CacheState
+) -> tuple[StopRules, tuple[tuple[str, float], ...]]:
+    """When the search ends early, and the floors that a share of the roofline is one of."""
+    stop = campaign.file.stop
+    floors: tuple[tuple[str, float], ...] = ()
+    if stop.roofline is not None:
+        known = speed_of_light(target, problem, state) if target.device is not None else ()
+        if not known:
+            why = (
+                "a device without a table"
+                if target.device is None
+                else "a workload of a range of extents"
+            )
+            found = f"{stop.roofline} on {why}"
+            raise campaign.document.error(("stop", "roofline"), "a known roofline", found)
+        floors = tuple((bound.workload, bound.floor_ns) for bound in known)
+    goal = stop.target
+    speedup, time_us = (None, goal.us) if isinstance(goal, TimeTarget) else (goal, None)
+    return StopRules(stop.roofline, stop.plateau, speedup, time_us), floors
 
 
 def _driver_factory(

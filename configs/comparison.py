@@ -2,15 +2,16 @@
 
 With s the first file's seed, campaign j takes the seeds s + j·N … s + j·N + N - 1, so that no two
 campaigns share one: a driver compared with itself is an honest A/A test, and whether there is a
-difference is decided by the same interval for all pairs. Below `MIN_RUNS` nothing is claimed.
+difference is decided by the same rule for all pairs. Below `MIN_RUNS` nothing is claimed.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kernelwright.configs.build import Built, build
@@ -20,66 +21,175 @@ from kernelwright.configs.schema import MAX_SEED
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.evaluators.target import Target
 from kernelwright.search.campaign import Campaign
-from kernelwright.search.efficiency import (
-    best_true_ns,
-    evaluations_to_target,
-    median_interval,
-    median_ratio,
-)
+from kernelwright.search.comparing import Runs, compared
+from kernelwright.search.efficiency import Trajectory, best_true_ns, trajectory
 from kernelwright.search.store import MemoryStore
 from kernelwright.search.summary import best_entry, best_trial, claimed
 from kernelwright.search.trial import Trial
+from kernelwright.search.works import geometric_median, geometric_ratio
 
 # What must be equal for campaigns to do the same work.
 SAME = ("problem", "space", "target", "baseline", "budget", "stop", "judge")
-# The median of five has no two-sided 95% interval: all are on one side of it once in 16.
-MIN_RUNS = 6
+WITHIN = 0.05
 
 
 def compare_configs(
-    configs: Sequence[str], *, seeds: int = 20, within: float = 0.05, overrides: Sequence[str] = ()
+    configs: Sequence[str],
+    *,
+    seeds: int = 20,
+    within: float | Sequence[float] = WITHIN,
+    budget: int | None = None,
+    overrides: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run every campaign ``seeds`` times and compare how many evaluations they need.
+
+    Args:
+        configs: campaign files or shipped names.
+        seeds: runs of each.
+        within: how near to the best counts as found; of several, the first is the one that
+            ``evaluations_to_target`` counts to.
+        budget: trials of every run, in place of what the files say.
+        overrides: ``a.b=value`` each, over all files.
 
     Raises:
         ConfigError: if a campaign is refused, or the campaigns do not do the same work at equal
             budget.
     """
-    if len(configs) < 2:
-        raise ConfigError("compare", None, "", "at least two campaigns", str(len(configs)))
-    if not 0 < within <= 1:
-        raise ConfigError("compare", None, "--within", "a share above 0, at most 1", str(within))
-    if seeds < 1:
-        raise ConfigError("compare", None, "--seeds", "at least 1", str(seeds))
+    shares = (within,) if isinstance(within, int | float) else tuple(dict.fromkeys(within))
+    _refuse(configs, seeds, shares, budget)
+    if budget is not None:
+        overrides = [*overrides, f"budget={{trials: {budget}}}"]
     first = [read_config(config, overrides) for config in configs]
     built = [build(campaign) for campaign in first]
     _same_work(configs, built)
-    if first[0].file.seed + len(configs) * seeds >= MAX_SEED:
-        found = str(first[0].file.seed)
-        raise ConfigError(configs[0], None, "seed", "room for all runs below 2^63", found)
-    budget = built[0].plan.budget.trials
-    if budget is None or any(b.plan.budget.seconds is not None for b in built):
+    start = first[0].file.seed
+    if start + len(configs) * seeds >= MAX_SEED:
+        raise ConfigError(configs[0], None, "seed", "room for all runs below 2^63", str(start))
+    trials = built[0].plan.budget.trials
+    if trials is None or any(b.plan.budget.seconds is not None for b in built):
         raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
     runs = [
         [
             _Run(config, seed, *_trials(config, overrides, seed))
-            for seed in range(first[0].file.seed + j * seeds, first[0].file.seed + (j + 1) * seeds)
+            for seed in range(start + j * seeds, start + (j + 1) * seeds)
         ]
         for j, config in enumerate(configs)
     ]
-    evaluations = _yardstick(built[0], [run for some in runs for run in some], within)
-    rows, counts, least = [], [], []
-    for some in runs:
-        reached = [evaluations(run) for run in some]
-        for run, count in zip(some, reached, strict=True):
-            best = best_trial(run.trials)
-            entry = best_entry(best) if best else None
-            row = {"config": run.config, "seed": run.seed, "evaluations_to_target": count}
-            rows.append({**row, "best": entry})
-        counts.append(reached)
-        pairs = zip(some, reached, strict=True)
-        least.append([len(run.trials) + 1 if n is None else n for run, n in pairs])
-    return {"rows": rows, "summary": _summary(list(configs), counts, least, budget, within)}
+    follow = _yardstick(built[0], [run for some in runs for run in some])
+    campaigns = [
+        Runs(name, tuple(follow(run) for run in some))
+        for name, some in zip(_names(configs), runs, strict=True)
+    ]
+    rows = [
+        _row(run, path.evaluations_to(shares[0]))
+        for some, campaign in zip(runs, campaigns, strict=True)
+        for run, path in zip(some, campaign.trajectories, strict=True)
+    ]
+    return {"rows": rows, "summary": compared(campaigns, shares, trials)}
+
+
+def compare_works(
+    configs: Sequence[str],
+    works: Mapping[str, Sequence[str]],
+    *,
+    seeds: int = 20,
+    within: float = WITHIN,
+    budget: int | None = None,
+) -> dict[str, Any]:
+    """Compare campaigns on several pieces of work, one after the other, and on all together.
+
+    Args:
+        configs: campaign files or shipped names.
+        works: by the name of a work, the overrides that make it: its shape, its landscape, …
+        seeds: runs of each campaign on each work.
+        within: how near to the best counts as found.
+        budget: trials of every run, in place of what the files say.
+
+    Returns:
+        ``works``: by name, what `compare_configs` gives; ``campaigns``: the geometric mean over
+        works of the median evaluations of each (null where the median run of any work got nowhere);
+        ``ratios``: of each campaign after the first to the first, the geometric mean of the ratios
+        of medians. All with 95% bootstrap intervals, which speak of these works alone.
+
+    Raises:
+        ConfigError: as `compare_configs`, or if there is no work.
+    """
+    if not works:
+        raise ConfigError("compare", None, "", "at least one work", "none")
+    found = {
+        name: compare_configs(
+            configs, seeds=seeds, within=within, budget=budget, overrides=overrides
+        )
+        for name, overrides in works.items()
+    }
+    names, columns = _names(configs), range(len(configs))
+    rows = [result["summary"]["targets"][0]["campaigns"] for result in found.values()]
+    means = [geometric_median([work[j]["evaluations"] for work in rows]) for j in columns]
+    least = [[work[j]["at_least"] for work in rows] for j in columns]
+    ratios = [geometric_ratio(some, least[0]) for some in least[1:]]
+    return {
+        "works": found,
+        "campaigns": [
+            {"config": name, "median": _finite(m.value), "low": m.low, "high": _finite(m.high)}
+            for name, m in zip(names, means, strict=True)
+        ],
+        "ratios": [
+            {"left": name, "right": names[0], "ratio": r.value, "ci_low": r.low, "ci_high": r.high}
+            for name, r in zip(names[1:], ratios, strict=True)
+        ],
+    }
+
+
+def plotter(place: str) -> Callable[[Mapping[str, Any]], list[Path]]:
+    """What draws a comparison into a folder or one file, and says which files it wrote.
+
+    Raises:
+        ConfigError: if what draws is not installed, or the file is of no known kind; at once, not
+            when everything has been run.
+    """
+    try:
+        from kernelwright.search.laboratory.curves import KINDS, plots
+    except ImportError as error:
+        expected = "matplotlib (pip install 'kernelwright[plots]')"
+        raise ConfigError("compare", None, "--plot", expected, str(error)) from None
+    path = Path(place)
+    if path.suffix and path.suffix not in KINDS and not path.is_dir():
+        expected = f"a folder, or a file that ends in {' or '.join(KINDS)}"
+        raise ConfigError("compare", None, "--plot", expected, place)
+    home = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if home != path.absolute() and not (home.is_dir() and os.access(home, os.W_OK)):
+        expected = "a place that can be written"
+        raise ConfigError("compare", None, "--plot", expected, f"{place} under {home}")
+    return lambda result: plots(result["summary"], path)
+
+
+def _refuse(
+    configs: Sequence[str], seeds: int, within: Sequence[float], budget: int | None
+) -> None:
+    if len(configs) < 2:
+        raise ConfigError("compare", None, "", "at least two campaigns", str(len(configs)))
+    for share in within:
+        if not 0 < share <= 1:
+            raise ConfigError("compare", None, "--within", "a share above 0, at most 1", str(share))
+    if not within:
+        raise ConfigError("compare", None, "--within", "at least one share", "none")
+    if seeds < 1:
+        raise ConfigError("compare", None, "--seeds", "at least 1", str(seeds))
+    if budget is not None and budget < 1:
+        raise ConfigError("compare", None, "--budget", "at least 1", str(budget))
+
+
+def _names(configs: Sequence[str]) -> list[str]:
+    """The campaigns' names, numbered where one stands twice."""
+    several = [config for config in configs if configs.count(config) > 1]
+    return [f"{c} ({i})" if c in several else c for i, c in enumerate(configs, 1)]
+
+
+def _row(run: _Run, count: int | None) -> dict[str, Any]:
+    best = best_trial(run.trials)
+    entry = best_entry(best) if best else None
+    row = {"config": run.config, "seed": run.seed, "evaluations_to_target": count}
+    return {**row, "best": entry}
 
 
 @dataclass(frozen=True)
@@ -99,13 +209,13 @@ def _trials(config: str, overrides: Sequence[str], seed: int) -> tuple[Target, l
     return built.target, store.trials()
 
 
-def _yardstick(built: Built, runs: Sequence[_Run], within: float) -> Callable[[_Run], int | None]:
-    """What counts the evaluations that a run needed to come within a share of the best.
+def _yardstick(built: Built, runs: Sequence[_Run]) -> Callable[[_Run], Trajectory]:
+    """What follows how near a run came to the best.
 
     The best is the best true time: of a landscape, of all its configurations; of another target
     that knows true times, of everything that was tried. Where times are measured it is the best
     confirmed by any run, and a run's screens are scaled so that its own best agrees with its
-    confirmation.
+    confirmation; times are then multiples of the baseline's.
     """
     space, target = built.space, built.target
     if target.deterministic:
@@ -113,14 +223,18 @@ def _yardstick(built: Built, runs: Sequence[_Run], within: float) -> Callable[[_
         if isinstance(space, KnobSpace):
             tried = [space.candidate(i) for i in space.valid.tolist()]
         if not tried:
-            return lambda run: None
+            return _nowhere
         best_ns = best_true_ns(target, tried)
-        return lambda run: evaluations_to_target(run.trials, run.target, best_ns, within)
+        return lambda run: trajectory(run.trials, run.target, best_ns)
     confirmed = [ratio for run in runs if (ratio := _confirmed(run)) is not None]
     if not confirmed:
-        return lambda run: None
-    wanted = max(confirmed) - math.log2(1 + within)
-    return lambda run: _evaluations_to(run, wanted)
+        return _nowhere
+    return lambda run: _scaled(run, max(confirmed))
+
+
+def _nowhere(run: _Run) -> Trajectory:
+    """The trajectory of a run that nothing is known of."""
+    return Trajectory((math.inf,) * len(run.trials), 1.0)
 
 
 def _confirmed(run: _Run) -> float | None:
@@ -130,13 +244,16 @@ def _confirmed(run: _Run) -> float | None:
     return math.log2(interval.estimate) if interval else None
 
 
-def _evaluations_to(run: _Run, wanted: float) -> int | None:
+def _scaled(run: _Run, wanted: float) -> Trajectory:
+    """The trajectory of a run whose times were measured, towards a log2 speedup."""
     best, ratio = best_trial(run.trials), _confirmed(run)
     if best is None or best.objective is None or ratio is None:
-        return None
-    shift = ratio - best.objective
-    reached = (t for t in run.trials if t.objective is not None and t.objective + shift >= wanted)
-    return next((t.number + 1 for t in reached), None)
+        return _nowhere(run)
+    shift, height, times = ratio - best.objective, -math.inf, []
+    for trial in run.trials:
+        height = max(height, -math.inf if trial.objective is None else trial.objective)
+        times.append(2.0 ** -(height + shift) if math.isfinite(height) else math.inf)
+    return Trajectory(tuple(times), 2.0**-wanted)
 
 
 def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
@@ -146,68 +263,6 @@ def _same_work(configs: Sequence[str], built: Sequence[Built]) -> None:
             if wanted != found:
                 expected = f"the {key} of {configs[0]}: {wanted}"
                 raise ConfigError(config, None, key, expected, str(found))
-
-
-def _summary(
-    configs: list[str],
-    counts: list[list[int | None]],
-    least: list[list[int]],
-    budget: int,
-    within: float,
-) -> dict[str, Any]:
-    names = [f"{c} ({i + 1})" if configs.count(c) > 1 else c for i, c in enumerate(configs)]
-    campaigns = []
-    for name, runs in zip(names, counts, strict=True):
-        median = median_interval(runs)
-        campaigns.append(
-            {
-                "config": name,
-                "runs": len(runs),
-                "solved": sum(c is not None for c in runs),
-                "median": _finite(median.value),
-                "low": _finite(median.low) if len(runs) >= MIN_RUNS else None,
-                "high": _finite(median.high) if len(runs) >= MIN_RUNS else None,
-            }
-        )
-    pairs = [
-        _pair(left, right, counts[i], counts[j], (least[i], least[j]))
-        for (i, left), (j, right) in itertools.combinations(enumerate(names), 2)
-    ]
-    return {"within": within, "budget": budget, "campaigns": campaigns, "pairs": pairs}
-
-
-def _pair(
-    left: str,
-    right: str,
-    mine: list[int | None],
-    theirs: list[int | None],
-    least: tuple[list[int], list[int]],
-) -> dict[str, Any]:
-    """What can be said of two campaigns; ``difference`` is null where nothing can."""
-    unsolved = sum(c is None for c in mine + theirs)
-    solved = [math.isfinite(median_interval(runs).value) for runs in (mine, theirs)]
-    if len(mine) < MIN_RUNS or not any(solved):
-        why = f"fewer than {MIN_RUNS} runs each" if any(solved) else "neither median run gets there"
-        says = f"nothing can be said of {left} and {right}: {why}"
-        none = dict.fromkeys(("ratio", "ci_low", "ci_high", "difference"))
-        return {"left": left, "right": right, **none, "says": says}
-    ratio = median_ratio(*least)
-    interval = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
-    if unsolved:
-        interval += f", with {unsolved} unsolved runs counted as one more than their trials"
-    says = f"no difference between {left} and {right}: ratio of medians {interval}"
-    if ratio.is_difference:
-        more, less = (left, right) if ratio.value > 1 else (right, left)
-        says = f"{more} needs more evaluations than {less}: {left} / {right} = {interval}"
-    return {
-        "left": left,
-        "right": right,
-        "ratio": ratio.value,
-        "ci_low": ratio.low,
-        "ci_high": ratio.high,
-        "difference": ratio.is_difference,
-        "says": says,
-    }
 
 
 def _finite(value: float) -> float | None:

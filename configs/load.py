@@ -270,11 +270,18 @@ def _plain_path(loc: tuple[int | str, ...], data: Any) -> tuple[str, ...]:
 
 def _keys_at(model: Any, loc: tuple[int | str, ...]) -> list[str]:
     for part in loc:
-        fields = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", {})
+        fields = _fields(model)
         if part in fields:
             model = fields[part].annotation
-    fields = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", {})
-    return list(fields)
+    return list(_fields(model))
+
+
+def _fields(model: Any) -> dict[str, Any]:
+    """The fields of a model, or of the one among the members of a union."""
+    own = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", None)
+    if own:
+        return dict(own)
+    return next((found for arg in typing.get_args(model) if (found := _fields(arg))), {})
 
 
 # What pydantic's error types expect, in this project's words.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 MAX_WORKERS = 256
 MAX_SEED = 2**63
@@ -134,6 +134,24 @@ class BudgetSection(_Strict):
     ] = None
 
 
+class TimeTarget(_Strict):
+    """A time that is enough, over several workloads their geometric mean."""
+
+    us: Annotated[float, Field(gt=0, allow_inf_nan=False, description="microseconds")]
+
+
+def _goal(value: object) -> str:
+    return "time" if isinstance(value, dict | TimeTarget) else "speedup"
+
+
+# Told apart by their form, so that an error speaks of the one that is meant.
+Goal = Annotated[
+    Annotated[float, Field(gt=0, allow_inf_nan=False), Tag("speedup")]
+    | Annotated[TimeTarget, Tag("time")],
+    Discriminator(_goal),
+]
+
+
 class StopSection(_Strict):
     """When to stop early."""
 
@@ -141,6 +159,10 @@ class StopSection(_Strict):
         float | None, Field(gt=0, le=1, description="share of the roofline that is enough")
     ] = None
     plateau: Annotated[int | None, Field(ge=1, description="trials without a better one")] = None
+    target: Annotated[
+        Goal | None,
+        Field(description="speedup over the baseline that is enough, or {us: TIME}"),
+    ] = None
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]

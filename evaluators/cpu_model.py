@@ -144,9 +144,16 @@ class CpuModel:
 
     def floor_ns(self, workload: Workload) -> float:
         """The roofline's least time in ns."""
-        flops, moved = self.problem.flops(workload), self.problem.moved_bytes(workload)
-        floor_s = self.device.floor_s(flops, moved, itemsize=self._itemsize, threads=self.threads)
-        return 1e9 * floor_s
+        return self.bound_ns(workload, CacheState.COLD)
+
+    def bound_ns(self, workload: Workload, state: CacheState, *, moved: bool = True) -> float:
+        """The roofline's least time in ns, wherever operands are; see `target.Bounds`."""
+        del state
+        flops = self.problem.flops(workload)
+        moved_bytes = self.problem.moved_bytes(workload) if moved else 0.0
+        return 1e9 * self.device.floor_s(
+            flops, moved_bytes, itemsize=self._itemsize, threads=self.threads
+        )
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Modelled times in ns, of several workloads the geometric mean; NaN where a candidate is

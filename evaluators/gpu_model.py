@@ -165,6 +165,11 @@ class GpuModel:
         """The roofline's least time in ns."""
         return roofline_ns(self.device, self.problem, workload)
 
+    def bound_ns(self, workload: Workload, state: CacheState, *, moved: bool = True) -> float:
+        """The roofline's least time in ns, wherever operands are; see `target.Bounds`."""
+        del state
+        return roofline_ns(self.device, self.problem, workload, moved=moved)
+
     def estimate(self, candidates: Sequence[Candidate]) -> Estimate:
         """The model's estimates with their breakdown, one row a candidate; no rule is checked."""
         rows = [candidate.knobs for candidate in candidates]

@@ -1,10 +1,10 @@
 """Target ``recorded``: a landscape measured earlier, replayed as a judge.
 
 A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's
-recorded median. A confirmation uses every recorded sample of both arms once: the ratio of medians
-with an unpaired bootstrap interval. Configurations that failed when they were recorded fail again;
-a recorded result error above the problem's bound is ``wrong``; a sample below the roofline is
-``too_fast``.
+recorded median; another look at a candidate is several, drawn with replacement. A confirmation uses
+every recorded sample of both arms once: the ratio of medians with an unpaired bootstrap interval.
+Configurations that failed when they were recorded fail again; a recorded result error above the
+problem's bound is ``wrong``; a sample below the roofline is ``too_fast``.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ from kernelwright.evaluators.target import roofline_ns
 # Which device table gives the roofline of a recording, by a word of the GPU's name. Without one
 # no sample is called too fast and no credit is capped.
 _ROOFLINES = {"H200": "h200", "H100": "h100-lecture"}
+
+
+# Flat indices by landscape and knobs, of a few landscapes.
+MOST_SHARED = 16
+_MEMBERS: dict[tuple[object, ...], NDArray[np.int64]] = {}
 
 
 def _open(name: str) -> Landscape:
@@ -135,6 +140,17 @@ class Recorded:
             OptionError: if the recording has other knobs than the problem, or values that the
                 problem does not list.
         """
+        if not self.landscape.sha256:
+            return self._indices(problem)
+        # Runs of one landscape share them: its hash is of its content, and they depend on no more.
+        place = (self.landscape.sha256, problem.name, problem.knobs)
+        if place not in _MEMBERS:
+            if len(_MEMBERS) == MOST_SHARED:
+                _MEMBERS.clear()
+            _MEMBERS[place] = self._indices(problem)
+        return _MEMBERS[place]
+
+    def _indices(self, problem: Problem) -> NDArray[np.int64]:
         space = KnobSpace(problem.knobs)
         if set(space.names) != set(self.landscape.knob_names):
             expected = f"a recording of the knobs {' '.join(space.names)} of {problem.name}"
@@ -144,7 +160,9 @@ class Recorded:
         except ValueError as error:
             expected = f"a recording of knob values of {problem.name}"
             raise OptionError("landscape", expected, str(error)) from None
-        return np.array(indices, dtype=np.int64)
+        found = np.array(indices, dtype=np.int64)
+        found.setflags(write=False)
+        return found
 
     def unscheduled(self, problem: Problem) -> tuple[tuple[str, Scalar], ...]:
         """The problem's unscheduled configuration if it was recorded, else the file's default, else
@@ -163,6 +181,11 @@ class Recorded:
     def floor_ns(self, workload: Workload) -> float:
         """The roofline's least time in ns."""
         return roofline_ns(self.device, self.problem, workload)
+
+    def bound_ns(self, workload: Workload, state: CacheState, *, moved: bool = True) -> float:
+        """The roofline's least time in ns, wherever operands are; see `target.Bounds`."""
+        del state
+        return roofline_ns(self.device, self.problem, workload, moved=moved)
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Recorded medians in ns; NaN for what failed, is wrong or is too fast to be true."""
@@ -200,7 +223,7 @@ class Recorded:
                 facts=entry.facts,
             )
         confirm = request.stage is Stage.CONFIRM
-        samples = entry.samples_ns if confirm else (self._sample(request, entry),)
+        samples = entry.samples_ns if confirm else self._samples(request, entry)
         if min(samples) < self._floor:
             return Verdict(
                 Status.TOO_FAST,
@@ -219,9 +242,12 @@ class Recorded:
         )
         return claimed(passed, Terms(request.alpha)) if confirm else passed
 
-    def _sample(self, request: Request, entry: Entry) -> float:
-        (u,) = keyed_uniforms(self._seed, request.candidate.key, request.first_repeat, 1)
-        return entry.samples_ns[int(u * len(entry.samples_ns))]
+    def _samples(self, request: Request, entry: Entry) -> tuple[float, ...]:
+        """One recorded sample for a screen, as many as pairs are asked for otherwise."""
+        count = 1 if request.stage is Stage.SCREEN else request.pairs
+        key, first = request.candidate.key, request.first_repeat
+        draws = [keyed_uniforms(self._seed, key, first + i, 1)[0] for i in range(count)]
+        return tuple(entry.samples_ns[int(u * len(entry.samples_ns))] for u in draws)
 
     def _measure(
         self, samples: tuple[float, ...], against: Reference, *, exact: bool

@@ -5,15 +5,16 @@ compared with.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.protocols import Evaluator, Oracle, Space
 from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.types import Candidate, Language, Problem, Scalar, Workload
+from kernelwright.env.types import CacheState, Candidate, Language, Problem, Scalar, Workload
 
 MODELLED_JUDGE_KEYS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
     {
@@ -41,11 +42,58 @@ class Roofline(Protocol):
         ...
 
 
-def roofline_ns(device: Roofline | None, problem: Problem, workload: Workload) -> float:
-    """The least time in ns that a device's roofline allows a workload; 0 if it is not known."""
+def roofline_ns(
+    device: Roofline | None, problem: Problem, workload: Workload, *, moved: bool = True
+) -> float:
+    """The least time in ns that a device's roofline allows a workload; 0 if it is not known.
+    ``moved`` is whether bytes take time.
+    """
     if device is None:
         return 0.0
-    return 1e9 * device.floor_s(problem.flops(workload), problem.moved_bytes(workload))
+    moved_bytes = problem.moved_bytes(workload) if moved else 0.0
+    return 1e9 * device.floor_s(problem.flops(workload), moved_bytes)
+
+
+@runtime_checkable
+class Bounds(Protocol):
+    """A target that knows where operands are when a call starts, and what a bound is made of."""
+
+    def bound_ns(self, workload: Workload, state: CacheState, *, moved: bool = True) -> float:
+        """The roofline's least time in ns in this state, 0 where none is known; with ``moved``
+        False that of the operations alone.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedOfLight:
+    """The least time that a target allows a workload, and what sets it: ``compute`` or ``memory``,
+    None where the target does not say.
+    """
+
+    workload: str
+    floor_ns: float
+    limit: str | None
+
+
+def speed_of_light(
+    target: Target, problem: Problem, state: CacheState = CacheState.COLD
+) -> tuple[SpeedOfLight, ...]:
+    """The bounds of a problem's workloads; empty where one of them has none, for then nothing can
+    be said of all.
+    """
+    found = []
+    for workload in problem.workloads:
+        if isinstance(target, Bounds):
+            floor = target.bound_ns(workload, state)
+            alone = target.bound_ns(workload, state, moved=False)
+            limit = "compute" if alone >= floor else "memory"
+        else:
+            floor, limit = target.floor_ns(workload), None
+        if not floor:
+            return ()
+        found.append(SpeedOfLight(workload.label, floor, limit))
+    return tuple(found)
 
 
 class Target(Evaluator, Oracle, Protocol):

@@ -5,9 +5,10 @@ roofline it is.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from kernelwright.env.objective import log2_speedup
-from kernelwright.env.types import Request, Role, Stage, Unpaired, Verdict
+from kernelwright.env.types import Request, Stage, Unpaired, Verdict
 
 
 def no_answer(request: Request, verdict: object) -> str | None:
@@ -23,18 +24,33 @@ def no_answer(request: Request, verdict: object) -> str | None:
     return None
 
 
-def roofline_share(verdict: Verdict) -> float:
-    """The geometric mean over workloads of floor / candidate time, from the samples against the
-    baseline; 0 without floors.
+def samples_ns(verdict: Verdict) -> dict[str, list[float]]:
+    """The candidate's times by workload, whatever it was paired with; of several references the
+    first.
     """
-    floors, shares = dict(verdict.floors_ns), []
+    found: dict[str, list[float]] = {}
     for m in verdict.measurements:
-        if m.role is Role.BASELINE and m.workload in floors:
-            samples = m.samples
-            times = (
-                samples.candidate_ns
-                if isinstance(samples, Unpaired)
-                else [c for pair in samples for c, _ in pair.samples_ns]
-            )
-            shares.append(floors[m.workload] / statistics.median(times))
+        samples = m.samples
+        times = (
+            list(samples.candidate_ns)
+            if isinstance(samples, Unpaired)
+            else [c for pair in samples for c, _ in pair.samples_ns]
+        )
+        found.setdefault(m.workload, times)
+    return found
+
+
+def candidate_times_ns(verdict: Verdict) -> dict[str, float]:
+    """The candidate's median time by workload."""
+    return {label: statistics.median(times) for label, times in samples_ns(verdict).items()}
+
+
+def roofline_share(verdict: Verdict, floors_ns: Sequence[tuple[str, float]] = ()) -> float:
+    """The geometric mean over workloads of floor / candidate time; 0 without floors.
+
+    ``floors_ns`` are by workload; those that the verdict brings with it unless given.
+    """
+    floors = dict(floors_ns or verdict.floors_ns)
+    times = candidate_times_ns(verdict)
+    shares = [floors[label] / time for label, time in times.items() if floors.get(label)]
     return statistics.geometric_mean(shares) if shares else 0.0

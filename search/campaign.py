@@ -25,12 +25,13 @@ from kernelwright.env.types import (
     Stage,
     Verdict,
 )
-from kernelwright.search.answers import no_answer, roofline_share
+from kernelwright.search.answers import no_answer
 from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Plan
+from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 
@@ -82,8 +83,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a search ended: the rule's name (``trials seconds calls tokens plateau roofline driver
-    until``) and a sentence.
+    """Why a search ended: the rule's name (``trials seconds calls tokens plateau roofline target
+    driver until``) and a sentence.
     """
 
     rule: str
@@ -125,7 +126,7 @@ class Campaign:
         self._keys: dict[str, int] = {}
         self._ranked: list[tuple[float, int, Trial]] = []
         self._counts: Counter[str] = Counter()
-        self._best_share = 0.0
+        self._goals = Goals(plan)
         self._rehearsal_s: float | None = None
         self._confirmed_s: float | None = None
         self._heights: dict[int, int] = {}
@@ -145,6 +146,7 @@ class Campaign:
         self._stored = self.store.trials()
         self._events = self.store.events()
         self._paid = [e for e in self._events if e.kind == MODEL_CALL]
+        self._goals = Goals(self.plan, self._events)
         # By the number of the trial at which it came out.
         self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
         self._epoch = sum(e.kind == "extended" for e in self._events)
@@ -404,6 +406,7 @@ class Campaign:
     def _drop(self, number: int) -> None:
         """Take a trial that failed later from those that may be confirmed."""
         self._ranked = [place for place in self._ranked if place[1] != number]
+        self._goals.forget(number)
 
     def _learn(self, trial: Trial) -> None:
         self._count += 1
@@ -414,8 +417,7 @@ class Campaign:
             return
         insort(self._ranked, (-trial.objective, trial.number, trial))
         del self._ranked[max(FIELD, self.plan.confirm.finalists) + SPARE :]
-        if self.plan.stop.roofline is not None:
-            self._best_share = max(self._best_share, roofline_share(trial.verdicts[0][1]))
+        self._goals.learn(trial)
 
     def _why_stop(self, ask: int) -> Stop | None:
         budget, rules, count = self.plan.budget, self.plan.stop, self._count
@@ -423,8 +425,9 @@ class Campaign:
             return Stop("until", "the condition was met")
         if budget.trials is not None and count >= budget.trials:
             return Stop("trials", f"{count} candidates were screened")
-        if rules.roofline is not None and self._best_share >= rules.roofline:
-            return Stop("roofline", f"the best sample is at {self._best_share:.3f} of the roofline")
+        reached = self._goal_reached(ask)
+        if reached is not None:
+            return reached
         if rules.plateau is not None and count:
             since = count - 1 - (self._best.number if self._best else -1)
             if since >= rules.plateau:
@@ -436,6 +439,33 @@ class Campaign:
         if budget.tokens is not None and tokens >= budget.tokens:
             return Stop("tokens", f"{tokens} tokens were spent")
         return self._out_of_time(ask)
+
+    def _goal_reached(self, ask: int) -> Stop | None:
+        """Whether the search is done, by samples that did not choose the trial that they praise."""
+        goals = self._goals
+        for trial in goals.leaders:
+            met = goals.proved(trial)
+            if met is None:
+                look = goals.past_look(ask, trial)
+                if look is None and (self._stopped_by_time(ask) or self._is_late()):
+                    return None
+                data = (look or self._look(ask, trial)).data
+                met = data["met"]
+                if data["failed"]:
+                    self._drop(trial.number)
+            if met is not None:
+                return Stop(*met)
+            goals.forget(trial.number)
+        return None
+
+    def _look(self, ask: int, trial: Trial) -> Event:
+        """Measure a trial again, on fresh samples."""
+        (verdict,) = self._evaluate([self._goals.look_request(trial)])
+        look = self._goals.looked(ask, trial, verdict)
+        failed = [(trial.number, Stage.RACE, verdict)] if look.data["failed"] else []
+        extend = self._count >= len(self._stored)
+        self._record(verdicts=failed, events=[look], extend=extend)
+        return look
 
     def _stopped_by_time(self, ask: int) -> Event | None:
         """The recorded stop by time at this ask: final, so it is read back, not decided again."""

@@ -25,12 +25,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class StopRules:
-    """When to stop early: at a share of the roofline, or after so many trials without a better
-    one.
+    """When to stop early: at a share of the roofline, after so many trials without a better one, at
+    a speedup over the baseline, or at a time in us.
     """
 
     roofline: float | None = None
     plateau: int | None = None
+    speedup: float | None = None
+    time_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Plan:
 
     ``screen_pairs`` is the number of pairs in a screen of a target that measures; ``race_rounds``
     how many rounds there are between screens and confirmations; ``state`` is where operands are
-    when a call starts.
+    when a call starts; ``floors_ns`` are the least times by workload that `StopRules.roofline` is a
+    share of, those of the verdicts unless given.
     """
 
     space: Space
@@ -103,6 +106,7 @@ class Plan:
     screen_pairs: int = 1
     race_rounds: int = 5
     state: CacheState = CacheState.COLD
+    floors_ns: tuple[tuple[str, float], ...] = ()
 
     @property
     def contest(self) -> Contest:

@@ -22,7 +22,9 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.naive import NAIVE_CLOCK, NAIVE_PROFILE, NAIVE_WARNING
 from kernelwright.evaluators.statistics import Interval, speedup
+from kernelwright.search.answers import roofline_share
 from kernelwright.search.claims import Names, claim_of
+from kernelwright.search.stopping import LOOKED
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
@@ -36,6 +38,7 @@ NOT_REPLIES = (
     "unconfirmed",
     "dethroned",
     "raced",
+    LOOKED,
     "dethroned_in_race",
 )
 
@@ -149,6 +152,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "by_status": dict(sorted(counts.items())),
         "failures": _failures(trials),
         "baseline": json.loads(meta["baseline"]) if "baseline" in meta else None,
+        "speed_of_light": _light(best, json.loads(meta.get("bounds", "[]"))),
         "seconds": spent.search_s + spent.confirm_s,
         # What a call cost stands in its event; a trial's share of it says who paid.
         "tokens": sum(e.tokens for e in events) or sum(t.tokens for t in trials),
@@ -162,6 +166,16 @@ def summarise(store: Store) -> dict[str, Any]:
         "replies": _replies(events),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
+
+
+def _light(best: Trial | None, bounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """The bounds of the workloads, and the share of them that the best reaches by its latest
+    samples: null where no bound or no best is known.
+    """
+    verdict = best.measured if best else None
+    floors = [(bound["workload"], bound["floor_ns"]) for bound in bounds]
+    share = roofline_share(verdict, floors) if verdict and floors else 0.0
+    return {"bounds": bounds, "share": share or None}
 
 
 def _failures(trials: list[Trial]) -> list[dict[str, Any]]:

@@ -202,6 +202,21 @@ def test_compare_prints_rows_and_a_verdict(tmp_path):
     assert pair["ci_low"] <= pair["ratio"] <= pair["ci_high"]
 
 
+def test_compare_draws_and_counts_to_several_targets(tmp_path):
+    pair = ["gemm_model_random", "gemm_model_evolution"]
+    options = ["--seeds", "6", "--budget", "12", "--within", "0.5", "--within", "0.25"]
+    result = kernelwright("compare", *pair, *options, "--plot", "curves", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "median to 50%" in result.stdout
+    assert "median to 25%" in result.stdout
+    drawn = {str(path.relative_to(tmp_path)) for path in (tmp_path / "curves").iterdir()}
+    assert drawn == {"curves/best_at_budget.svg", "curves/evaluations_to_target.svg"}
+    assert drawn <= set(result.stdout.splitlines())
+    refused = kernelwright("compare", *pair, "--plot", "curves.pdf", "--json", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert json.loads(refused.stdout)["error"]["path"] == "--plot"
+
+
 def test_compare_with_itself_uses_disjoint_seeds(tmp_path):
     arguments = ["compare", "gemm_model_cost_model", "gemm_model_cost_model", "--seeds", "6"]
     result = kernelwright(*arguments, cwd=tmp_path)

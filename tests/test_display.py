@@ -6,7 +6,8 @@ import io
 
 from rich.console import Console
 
-from kernelwright.display import LiveRun, summary_text
+from kernelwright.configs import api
+from kernelwright.display import LiveRun, check_text, summary_text
 from kernelwright.search.campaign import Progress
 
 FACTS = {
@@ -19,7 +20,7 @@ FACTS = {
 }
 
 
-def shown(facts):
+def shown(facts, light=None):
     best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
     best |= {"level": 0.985, "least_effect": 0.001}
@@ -29,7 +30,45 @@ def shown(facts):
     )
     lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
     rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
+    rest["speed_of_light"] = light or {"bounds": [], "share": None}
     return summary_text({"best": best, **empty, **zero, **lists, **rest}).splitlines()
+
+
+def test_a_summary_says_how_near_the_best_is_to_the_speed_of_light():
+    assert not any("speed of light" in line for line in shown(FACTS))
+    bounds = [
+        {"workload": "a", "floor_ns": 2000.0, "limit": "compute"},
+        {"workload": "b", "floor_ns": 500.0, "limit": "memory"},
+    ]
+    lines = shown(FACTS, {"bounds": bounds, "share": 0.25})
+    said = "speed of light: 2 us (compute) for a, 0.5 us (memory) for b; the best is at 0.250 of it"
+    assert said in lines
+
+
+def test_a_plan_says_what_is_out_of_reach():
+    def lines(**change):
+        plan = api.check(
+            {
+                "name": "c",
+                "problem": {"name": "gemm_gpu"},
+                "target": {"name": "gpu-model"},
+                "driver": {"name": "random"},
+                "budget": {"trials": 8},
+                **change,
+            }
+        )
+        return check_text(plan).splitlines()
+
+    light = "speed of light: 138.9 us (compute); the best of this space is at 0.907 of it"
+    assert light in lines()
+    stop = {"roofline": 0.95, "plateau": 9, "target": {"us": 160}}
+    found = lines(stop=stop)
+    assert found[0].startswith("WARNING: stop.roofline 0.95 is out of reach")
+    assert "stops early at: 0.95 of the roofline, 160 us, 9 trials without a better one" in found
+    assert not any("WARNING" in line for line in lines(stop={"roofline": 0.9, "target": 1.5}))
+    small = {"name": "matmul", "m": 8, "n": 8, "k": 8}
+    open_space = lines(problem=small, space={"kind": "schedule"}, target={"name": "cpu-model"})
+    assert any("how near candidates come to it is not known" in line for line in open_space)
 
 
 def test_a_summary_says_what_the_host_did():

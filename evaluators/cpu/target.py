@@ -226,13 +226,19 @@ class Cpu:
         """
         return 0.0 if _is_ranged(workload) else self._floor_ns(workload, CacheState.WARM)
 
-    def _floor_ns(self, workload: Workload, state: CacheState) -> float:
+    def bound_ns(self, workload: Workload, state: CacheState, *, moved: bool = True) -> float:
+        """The least time in ns with operands where they are in this state; 0 for a range of
+        extents. See `target.Bounds`.
+        """
+        return 0.0 if _is_ranged(workload) else self._floor_ns(workload, state, moved=moved)
+
+    def _floor_ns(self, workload: Workload, state: CacheState, *, moved: bool = True) -> float:
         if self.device is None:
             return 0.0
         outputs = (t.dtype for t in self.problem.tensors if t.role == "output")
         return 1e9 * self.device.floor_s(
             self.problem.flops(workload),
-            self.problem.moved_bytes(workload),
+            self.problem.moved_bytes(workload) if moved else 0.0,
             dtype=next(outputs),
             state=state,
             threads=self.threads,

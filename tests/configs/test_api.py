@@ -199,6 +199,17 @@ def test_check_says_what_the_budget_buys():
     assert api.check(SMALL | {"budget": {"trials": 9999}})["candidates"] == 3744
 
 
+def test_check_and_run_say_what_the_speed_of_light_is(tmp_path):
+    plan = api.check(SMALL | {"stop": {"target": {"us": 160.0}}})
+    assert plan["stop"] == {"target": {"us": 160.0}}
+    (bound,) = plan["bounds"]
+    assert bound["limit"] == "compute"
+    summary = api.run(SMALL, tmp_path / "r")
+    assert summary["speed_of_light"]["bounds"] == plan["bounds"]
+    assert 0.3 < summary["speed_of_light"]["share"] < plan["reach"] * 1.05
+    assert api.show(tmp_path / "r")["speed_of_light"] == summary["speed_of_light"]
+
+
 def test_check_estimates_what_seconds_buy():
     few = api.check(SMALL | {"budget": {"seconds": 1e-6}})["candidates"]
     many = api.check(SMALL | {"budget": {"seconds": 1e6}})["candidates"]

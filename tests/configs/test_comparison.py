@@ -1,12 +1,22 @@
-"""What evaluations are counted to where no landscape says what the best time is."""
+"""What evaluations are counted to, what is refused, and the plots."""
 
 from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 import yaml
 from contracts import judged
 
-from kernelwright.configs.comparison import _evaluations_to, _Run, _yardstick, compare_configs
+from kernelwright.configs.comparison import (
+    _Run,
+    _yardstick,
+    compare_configs,
+    compare_works,
+    plotter,
+)
+from kernelwright.configs.errors import ConfigError
 from kernelwright.env.types import (
     Arm,
     CacheState,
@@ -19,6 +29,8 @@ from kernelwright.env.types import (
     Verdict,
     knob_candidate,
 )
+from kernelwright.evaluators.recorded import _MEMBERS
+from kernelwright.search.efficiency import median_ratio
 from kernelwright.search.trial import Trial
 
 MODEL = {
@@ -85,16 +97,112 @@ def test_where_times_are_measured_it_is_the_best_confirmed_by_any_run():
     # The first run's screens promise 0.5 more than its confirmation holds.
     first = run(trial(0, 1.0), trial(1, 2.0), trial(2, 3.5, confirmed=3.0))
     second = run(trial(0, 1.0), trial(1, None), trial(2, 2.96), trial(3, 2.99, confirmed=2.99))
-    evaluations = _yardstick(Plan(), [first, second], within=0.05)
-    assert evaluations(first) == 3
-    assert evaluations(second) == 3
-    assert _evaluations_to(first, 1.4) == 2
+    follow = _yardstick(Plan(), [first, second])
+    assert follow(first).evaluations_to(0.05) == 3
+    assert follow(second).evaluations_to(0.05) == 3
+    # Within 2^1.6 is a log2 speedup of 1.4, which the second screen has when it is scaled.
+    assert follow(first).evaluations_to(2**1.6 - 1) == 2
+    assert follow(first).at(3) == pytest.approx(1)
+    assert follow(second).at(1) == pytest.approx(4)
 
 
 def test_without_a_confirmed_run_nothing_is_reached():
     alone = run(trial(0, 1.0), trial(1, None))
-    assert _yardstick(Plan(), [alone], within=0.05)(alone) is None
-    assert _evaluations_to(alone, 0.0) is None
+    path = _yardstick(Plan(), [alone])(alone)
+    assert path.evaluations_to(0.05) is None
+    assert path.times == (math.inf, math.inf)
+
+
+GEMM = ["gemm_model_evolution", "gemm_model_random"]
+
+
+def test_several_targets_are_counted_and_the_first_is_the_rows(tmp_path):
+    result = compare_configs(GEMM, seeds=6, within=[0.5, 0.05], budget=40)
+    summary = result["summary"]
+    assert (summary["within"], summary["budget"]) == (0.5, 40)
+    assert [target["within"] for target in summary["targets"]] == [0.5, 0.05]
+    near, close = (target["campaigns"][0]["evaluations"] for target in summary["targets"])
+    assert near == [row["evaluations_to_target"] for row in result["rows"][:6]]
+    pairs = zip(near, close, strict=True)
+    assert all(b is None or (a is not None and a <= b) for a, b in pairs)
+    assert near != close
+    only = compare_configs(GEMM, seeds=6, within=0.05, budget=40)["summary"]
+    assert only["campaigns"][0]["solved"] == sum(count is not None for count in close)
+    files = plotter(str(tmp_path / "plots"))(result)
+    assert [file.name for file in files] == ["best_at_budget.svg", "evaluations_to_target.svg"]
+    for file in files:
+        words = " ".join(ElementTree.parse(file).getroot().itertext())
+        assert all(config in words for config in GEMM)
+    first = files[0].read_bytes()
+    plotter(str(tmp_path / "plots"))(result)
+    assert files[0].read_bytes() == first
+    (whole,) = plotter(str(tmp_path / "all.png"))(result)
+    assert whole.read_bytes().startswith(b"\x89PNG")
+
+
+def test_sharing_what_runs_have_in_common_changes_no_result():
+    shape = ["target.landscape=h200_gemm_512x512x16384", "problem.m=512", "problem.n=512"]
+    shape.append("problem.k=16384")
+    config = "gemm_h200_evolution"
+    _MEMBERS.clear()
+    alone = compare_configs([config, config], seeds=1, budget=8, overrides=shape)
+    compare_configs(["gemm_h200_random", config], seeds=1, budget=8)
+    assert len(_MEMBERS) == 2
+    again = compare_configs([config, config], seeds=1, budget=8, overrides=shape)
+    assert alone == again
+
+
+def test_a_driver_against_itself_is_no_difference(tmp_path):
+    twice = ["gemm_model_evolution"] * 2
+    summary = compare_configs(twice, seeds=30, within=0.5, budget=24)["summary"]
+    left, right = (row["evaluations"] for row in summary["targets"][0]["campaigns"])
+    blocks = [
+        median_ratio(*([25 if c is None else c for c in some[i : i + 6]] for some in (left, right)))
+        for i in range(0, 30, 6)
+    ]
+    assert summary["pairs"][0]["difference"] is False
+    assert sum(block.is_difference for block in blocks) <= 1
+    # There is something to differ by.
+    assert len({*left, *right}) > 5
+
+
+def test_several_works_are_compared_together():
+    works = {"large": [], "small": ["problem.m=512"]}
+    result = compare_works(GEMM, works, seeds=6, within=0.5, budget=40)
+    assert [*result["works"]] == ["large", "small"]
+    medians = [work["summary"]["campaigns"][0]["median"] for work in result["works"].values()]
+    mean = result["campaigns"][0]
+    assert mean["median"] == pytest.approx(math.sqrt(math.prod(medians)))
+    assert mean["low"] <= mean["median"] <= mean["high"]
+    (ratio,) = result["ratios"]
+    assert (ratio["left"], ratio["right"]) == (GEMM[1], GEMM[0])
+    assert ratio["ci_low"] <= ratio["ratio"] <= ratio["ci_high"]
+    with pytest.raises(ConfigError, match="at least one work"):
+        compare_works(GEMM, {})
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        ({"within": [0.05, 0.0]}, "--within"),
+        ({"within": []}, "--within"),
+        ({"within": float("nan")}, "--within"),
+        ({"seeds": 0}, "--seeds"),
+        ({"budget": 0}, "--budget"),
+    ],
+)
+def test_what_makes_no_comparison_is_refused(call, path):
+    with pytest.raises(ConfigError) as caught:
+        compare_configs(GEMM, **call)
+    assert caught.value.path == path
+
+
+def test_a_plot_that_cannot_be_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(ConfigError, match=r"ends in \.svg or \.png"):
+        plotter("curves.pdf")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="a place that can be written"):
+        plotter(str(tmp_path / "file" / "plots"))
 
 
 @pytest.mark.cc

@@ -166,9 +166,10 @@ def test_a_roofline_stops_where_the_target_knows_one(monkeypatch):
     with pytest.raises(ConfigError, match="a known roofline") as caught:
         build(read_config(campaign))
     assert caught.value.path == "stop.roofline"
-    known = SimpleNamespace(name="this machine", floor_s=lambda flops, moved_bytes: 1e-9)
+    known = SimpleNamespace(name="this machine", floor_s=lambda flops, moved_bytes, **how: 1e-9)
     monkeypatch.setattr(Cpu, "device", known)
-    assert build(read_config(campaign)).plan.stop.roofline == 0.9
+    plan = build(read_config(campaign)).plan
+    assert (plan.stop.roofline, plan.floors_ns) == (0.9, (("8x8x8", 1.0),))
 
 
 def test_a_profile_is_said_once():

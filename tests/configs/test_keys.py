@@ -31,7 +31,7 @@ ON_A_MODEL = {
         "confirm": {"finalists": 1, "alpha": 0.02, "process_pairs": 3, "pairs": 2},
     },
     "budget": {"trials": 12, "seconds": 50.0, "calls": 9, "tokens": 99},
-    "stop": {"roofline": 0.99, "plateau": 50},
+    "stop": {"roofline": 0.99, "plateau": 50, "target": {"us": 1.0}},
     "batch": 3,
     "seed": 1,
     "workers": 2,
@@ -96,9 +96,16 @@ def models(model, prefix=""):
     """Every pydantic model of the file with the dotted prefix of its keys."""
     yield model, prefix
     for name, field in model.model_fields.items():
-        for part in (field.annotation, *typing.get_args(field.annotation)):
+        for part in parts(field.annotation):
             if isinstance(part, type) and hasattr(part, "model_fields"):
                 yield from models(part, f"{prefix}{name}.")
+
+
+def parts(annotation):
+    """An annotation and what it is made of, at any depth."""
+    yield annotation
+    for argument in typing.get_args(annotation):
+        yield from parts(argument)
 
 
 def test_every_key_of_the_file_is_read_by_a_run(tmp_path, monkeypatch):

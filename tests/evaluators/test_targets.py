@@ -11,6 +11,7 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
+    CacheState,
     Language,
     Reference,
     Request,
@@ -24,6 +25,7 @@ from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.noise import Noise
 from kernelwright.evaluators.recorded import Recorded
 from kernelwright.evaluators.statistics import speedup
+from kernelwright.evaluators.target import speed_of_light
 
 NAME = "h200_gemm_4096x4096x4096"
 BASE = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
@@ -248,3 +250,27 @@ def test_claims_of_the_fastest_hold_the_truth(noise):
         interval = speedup(claim)
         held += interval.low * (1 - 1e-9) <= times[0] / times[1] <= interval.high * (1 + 1e-9)
     assert held >= 52
+
+
+def test_the_speed_of_light_says_what_sets_it(tmp_path):
+    square, decode = gemm_gpu(), gemm_gpu(m=16, n=14336, k=4096)
+    (bound,) = speed_of_light(GpuModel(square), square)
+    assert (bound.workload, bound.limit) == (square.workloads[0].label, "compute")
+    assert bound.floor_ns == GpuModel(square).floor_ns(square.workloads[0])
+    (bound,) = speed_of_light(GpuModel(decode), decode)
+    assert bound.limit == "memory"
+    assert bound.floor_ns > GpuModel(decode).bound_ns(
+        decode.workloads[0], CacheState.COLD, moved=False
+    )
+    judge = Recorded(SMALL, landscape=toy(tmp_path, [BASE | {"us": [9.0]}], gpu="Radeon"))
+    assert speed_of_light(judge, SMALL) == ()
+
+
+def test_another_look_at_a_recording_is_several_of_its_samples(tmp_path):
+    judge = Recorded(SMALL, landscape=toy(tmp_path, [BASE | {"us": [9.0, 10.0, 11.0]}]))
+    (m,) = ask(judge, BASE, Stage.RACE, pairs=8, first_repeat=100).measurements
+    assert len(m.samples.candidate_ns) == 8
+    assert {1e3 * us for us in (9.0, 10.0, 11.0)} >= set(m.samples.candidate_ns)
+    assert len(set(m.samples.candidate_ns)) > 1
+    (m,) = ask(judge, BASE, Stage.SCREEN, pairs=8).measurements
+    assert len(m.samples.candidate_ns) == 1

@@ -1,0 +1,155 @@
+"""What is said of campaigns: no difference among equals, one where there is one, and its curves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from kernelwright.search.comparing import Runs, checkpoints, compared
+from kernelwright.search.efficiency import (
+    ALPHA,
+    Trajectory,
+    holm,
+    median_interval,
+    median_ratio,
+    ratio_of,
+)
+from kernelwright.search.works import geometric_median, geometric_ratio
+
+BUDGET = 64
+
+
+def reaching(*counts):
+    """Runs that come to the best after so many evaluations, and have twice its time before."""
+    lengths = [BUDGET if count is None else count - 1 for count in counts]
+    return tuple(Trajectory((2.0,) * n + (1.0,) * (BUDGET - n), 1.0) for n in lengths)
+
+
+def test_the_median_and_its_interval_count_who_did_not_get_there_as_infinite():
+    row = compared([Runs("a", reaching(*[10] * 4, *[None] * 4))], [0.05], BUDGET)["campaigns"][0]
+    assert row == {"config": "a", "runs": 8, "solved": 4, "median": None, "low": 10, "high": None}
+    row = compared([Runs("a", reaching(10, 20, None))], [0.05], BUDGET)["campaigns"][0]
+    assert (row["median"], row["low"], row["high"]) == (20, None, None)
+
+
+def test_curves_say_what_a_user_has_after_so_many_evaluations():
+    summary = compared([Runs("a", reaching(*[10] * 6, *[30] * 3))], [0.05], BUDGET)
+    (curve,) = summary["curves"]
+    assert [row["evaluations"] for row in curve["best_at"]] == [8, 16, 32, 64]
+    assert [row["median"] for row in curve["best_at"]] == [2, 1, 1, 1]
+    assert curve["best_at"][1]["high"] == 2
+    steps = summary["targets"][0]["campaigns"][0]["reached"]
+    assert [(s["evaluations"], s["share"]) for s in steps] == [(10, 6 / 9), (30, 1)]
+    assert all(s["low"] < s["share"] <= s["high"] for s in steps)
+
+
+def test_a_run_that_ended_early_keeps_what_it_had():
+    run = Trajectory((math.inf, 3.0, 1.5), 1.0)
+    assert [run.at(n) for n in (1, 2, 3, 100)] == [math.inf, 3, 1.5, 1.5]
+    assert Trajectory((), 1.0).at(5) == math.inf
+    assert (run.evaluations_to(0.5), run.evaluations_to(0.4)) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("budget", "points"),
+    [
+        (256, [8, 16, 32, 64, 128, 256]),
+        (100, [8, 16, 32, 64, 100]),
+        (5, [1, 2, 4, 5]),
+        (8, [1, 2, 4, 8]),
+        (1, [1]),
+    ],
+)
+def test_checkpoints_double_and_end_at_the_budget(budget, points):
+    assert checkpoints(budget) == points
+
+
+def test_intervals_and_p_values_never_disagree():
+    rng = np.random.default_rng(0)
+    for shift in np.linspace(0, 40, 60):
+        ratio = median_ratio(rng.integers(20, 80, 20) + shift, rng.integers(20, 80, 20))
+        assert ratio.is_difference == (ratio.p < ALPHA)
+        assert ratio.low <= ratio.high
+    draws = np.concatenate([np.full(249, 0.5), np.full(9751, 2.0)])
+    assert ratio_of(2.0, draws).is_difference
+    draws[249] = 1.0
+    assert not ratio_of(2.0, draws).is_difference
+    assert ratio_of(2.0, draws).p == ALPHA
+
+
+def test_holm_multiplies_and_keeps_the_order():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([0.02]) == [0.02]
+    assert holm([]) == []
+
+
+def claims_among_equals(campaigns, repeats):
+    """The p-values of comparisons among equals, of 20 runs each."""
+    rng = np.random.default_rng(3)
+    for _ in range(repeats):
+        counts = rng.geometric(0.03, (campaigns, 20)).clip(max=257).tolist()
+        yield [median_ratio(a, b).p for a, b in itertools.combinations(counts, 2)]
+
+
+def test_equals_differ_at_most_as_often_as_is_allowed():
+    false = sum(p < ALPHA for (p,) in claims_among_equals(2, 60))
+    # 5% of 60, and two standard deviations.
+    assert false <= 6
+
+
+def test_many_pairs_share_the_error_rate_of_one():
+    found = list(claims_among_equals(5, 20))
+    raw = sum(min(ps) < ALPHA for ps in found)
+    kept = sum(min(holm(ps)) < ALPHA for ps in found)
+    assert raw > kept
+    assert kept <= 2
+
+
+def test_a_claim_that_does_not_stand_among_many_says_so():
+    rng = np.random.default_rng(6)
+    several = [Runs(str(i), reaching(*rng.integers(5, 60, 20).tolist())) for i in range(5)]
+    ahead = Runs("ahead", reaching(*rng.integers(5, 36, 20).tolist()))
+    alone = compared([several[0], ahead], [0.05], BUDGET)["pairs"][0]
+    among = compared([*several, ahead], [0.05], BUDGET)
+    again = next(p for p in among["pairs"] if (p["left"], p["right"]) == ("0", "ahead"))
+    assert among["correction"]["claims"] == 15
+    assert (again["ratio"], again["p"]) == (alone["ratio"], alone["p"])
+    assert alone["difference"]
+    assert not again["difference"]
+    assert "no difference between 0 and ahead that stands among 15 claims" in again["says"]
+
+
+def test_one_that_needs_twice_as_many_is_found():
+    rng = np.random.default_rng(2)
+    fast = reaching(*rng.integers(8, 16, 20).tolist())
+    slow = reaching(*rng.integers(24, 40, 20).tolist())
+    (pair,) = compared([Runs("fast", fast), Runs("slow", slow)], [0.05], BUDGET)["pairs"]
+    assert pair["difference"]
+    assert "slow needs more evaluations than fast" in pair["says"]
+
+
+def test_works_are_averaged_by_their_logarithms():
+    rng = np.random.default_rng(4)
+    easy, hard = rng.integers(5, 15, 20).tolist(), rng.integers(80, 160, 20).tolist()
+    mean = geometric_median([easy, hard])
+    middles = [median_interval(some).value for some in (easy, hard)]
+    assert mean.value == pytest.approx(math.sqrt(math.prod(middles)))
+    assert mean.low < mean.value < mean.high
+    assert geometric_median([easy, [None] * 20]).value == math.inf
+    twice = [[2 * n for n in some] for some in (easy, hard)]
+    ratio = geometric_ratio(twice, [easy, hard])
+    assert ratio.value == pytest.approx(2)
+    assert ratio.is_difference
+    assert not geometric_ratio([easy, hard], [easy, hard]).is_difference
+
+
+@pytest.mark.parametrize("works", [[], [[1, 2], []]])
+def test_no_work_has_no_mean(works):
+    with pytest.raises(ValueError, match="at least one run"):
+        geometric_median(works)
+    with pytest.raises(ValueError, match="the same works"):
+        geometric_ratio([[1]], [])
