@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from contracts import DriverContract, OpenDriverContract, judged, slope
+from contracts import DriverContract, OpenDriverContract, judged, slope, trajectory
 from programs import matmul, tensor
 
 from kernelwright.configs.resolve import resolve
@@ -24,6 +30,7 @@ from kernelwright.search.drivers.pool import DRY, MAX_REDRAWS, ListedPool, OpenP
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.ridge import Ridge
 
+ROOT = Path(__file__).resolve().parents[2]
 SPACE = KnobSpace(
     [Knob("a", (1, 2, 4, 8, 16)), Knob("b", (1, 2, 4, 8)), Knob("c", (1, 2, 3))],
     [Constraint("rule", "a * b <= 64", "too big")],
@@ -68,6 +75,32 @@ class ScheduleDriverContract(OpenDriverContract):
 for _name in OPEN:
     _title = "TestOpen" + "".join(part.title() for part in _name.split("_"))
     globals()[_title] = type(_title, (ScheduleDriverContract,), {"name": _name})
+
+
+def walked(name):
+    """A digest of what a driver proposes, so that processes can be compared."""
+    driver = resolve(DRIVERS, name)(SPACE, seed=11, batch=8)
+    asked = trajectory(driver, 8, 48, lambda candidate: slope(SPACE, candidate))
+    keys = " ".join(p.candidate.key for proposals in asked for p in proposals)
+    return hashlib.sha256(keys.encode()).hexdigest()
+
+
+WALKS = """
+import json
+from tests.search.test_drivers import DRAWING, walked
+print(json.dumps({name: walked(name) for name in DRAWING}))
+"""
+
+
+def test_the_hash_seed_of_the_process_changes_nothing():
+    here = {name: walked(name) for name in DRAWING}
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        paths = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/env/compiler"), *sys.path]
+        code = f"import sys; sys.path[:0] = {paths!r}\n" + WALKS
+        command = [sys.executable, "-P", "-c", code]
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(found.stdout) == here
 
 
 def drive(driver, count, batch=8):
