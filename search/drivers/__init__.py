@@ -7,6 +7,8 @@ from __future__ import annotations
 DRIVERS: dict[str, str] = {
     "random": "kernelwright.search.drivers.random:Random",
     "grid": "kernelwright.search.drivers.grid:Grid",
+    "coordinate_descent": "kernelwright.search.drivers.coordinate_descent:CoordinateDescent",
+    "annealing": "kernelwright.search.drivers.annealing:Annealing",
     "hill_climb": "kernelwright.search.drivers.hill_climb:HillClimb",
     "evolution": "kernelwright.search.drivers.evolution:Evolution",
     "cost_model": "kernelwright.search.drivers.cost_model:CostModel",
