@@ -12,5 +12,6 @@ DRIVERS: dict[str, str] = {
     "hill_climb": "kernelwright.search.drivers.hill_climb:HillClimb",
     "evolution": "kernelwright.search.drivers.evolution:Evolution",
     "cost_model": "kernelwright.search.drivers.cost_model:CostModel",
+    "model_topk": "kernelwright.search.drivers.model_topk:ModelTopK",
     "listed": "kernelwright.search.drivers.listed:Listed",
 }

@@ -5,22 +5,19 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from contracts import DriverContract, OpenDriverContract, judged, slope, trajectory
-from programs import matmul, tensor
+from playground import SCHEDULES, SPACE, drive
+from programs import tensor
 
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.ir.nodes import Const, Procedure, Store
 from kernelwright.env.options import OptionError
-from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.source import SourceSpace
-from kernelwright.env.types import Knob
 from kernelwright.search.drivers import DRIVERS
 from kernelwright.search.drivers.cost_model import CostModel
 from kernelwright.search.drivers.evolution import Evolution
@@ -28,13 +25,9 @@ from kernelwright.search.drivers.grid import Grid
 from kernelwright.search.drivers.hill_climb import HillClimb
 from kernelwright.search.drivers.pool import DRY, MAX_REDRAWS, ListedPool, OpenPool
 from kernelwright.search.drivers.random import Random
-from kernelwright.search.ridge import Ridge
+from kernelwright.search.models.ridge import Ridge
 
 ROOT = Path(__file__).resolve().parents[2]
-SPACE = KnobSpace(
-    [Knob("a", (1, 2, 4, 8, 16)), Knob("b", (1, 2, 4, 8)), Knob("c", (1, 2, 3))],
-    [Constraint("rule", "a * b <= 64", "too big")],
-)
 
 
 class KnobDriverContract(DriverContract):
@@ -54,13 +47,6 @@ for _name in DRAWING:
     globals()[_title] = type(_title, (KnobDriverContract,), {"name": _name})
 
 
-def product(m, n, k):
-    """Only the update of a matrix product."""
-    whole = matmul(m, n, k)
-    return replace(whole, body=whole.body.body[1])
-
-
-SCHEDULES = ScheduleSpace(product(16, 32, 8), threads=2, lanes=(4, 8))
 LISTED_ONLY = ("grid", "coordinate_descent")
 OPEN = tuple(name for name in DRAWING if name not in LISTED_ONLY)
 
@@ -104,19 +90,6 @@ def test_the_hash_seed_of_the_process_changes_nothing():
         assert json.loads(found.stdout) == here
 
 
-def drive(driver, count, batch=8):
-    trials = []
-    while len(trials) < count:
-        proposals = driver.ask(batch)
-        fresh = [
-            judged(len(trials) + i, p.candidate, slope(SPACE, p.candidate))
-            for i, p in enumerate(proposals)
-        ]
-        driver.tell(fresh)
-        trials += fresh
-    return trials
-
-
 def test_grid_goes_in_order():
     order = [SPACE.index(t.candidate) for t in drive(Grid(SPACE, seed=0, batch=8), 20)]
     assert order == SPACE.valid[: len(order)].tolist()
@@ -133,7 +106,7 @@ def test_random_is_uniform_without_replacement():
 
 def test_hill_climbing_goes_up_and_restarts():
     driver = HillClimb(SPACE, seed=1, batch=4)
-    trials = drive(driver, 30, 4)
+    trials = drive(driver, 30, batch=4)
     assert max(t.objective for t in trials if t.objective is not None) == 0
     children = [p for _ in range(3) for p in HillClimb(SPACE, seed=1, batch=4).ask(4)]
     assert all(not p.parents for p in children)
@@ -176,7 +149,7 @@ def test_only_the_best_are_parents():
 def test_the_cost_model_asks_seven_of_eight_of_the_model():
     driver = CostModel(SPACE, seed=0, batch=8, initial=16)
     trials = drive(driver, 16)
-    model = Ridge(SPACE.feature_table.shape[1], 0.1)
+    model = Ridge(0.1)
     passed = [t for t in trials if t.objective is not None]
     rows = [SPACE.index(t.candidate) for t in passed]
     model.add(SPACE.feature_table[rows], np.array([-t.objective for t in passed]))
@@ -202,7 +175,7 @@ def test_ridge_equals_the_closed_form():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((40, 5)) * [1, 10, 0.1, 1, 1] + 3, rng.standard_normal(40)
     x[:, 4] = 7.0  # a constant feature carries nothing
-    model = Ridge(5, 0.1)
+    model = Ridge(0.1)
     for i in range(0, 40, 7):
         model.add(x[i : i + 7], y[i : i + 7])
     z = (x[:, :4] - x[:, :4].mean(0)) / x[:, :4].std(0)
@@ -211,11 +184,11 @@ def test_ridge_equals_the_closed_form():
 
 
 def test_ridge_survives_one_sample_and_a_large_offset():
-    model = Ridge(2, 0.1)
+    model = Ridge(0.1)
     model.add(np.array([[1e9, 1.0]]), np.array([4.0]))
     assert model.predict(np.array([[1e9, 5.0]]))[0] == pytest.approx(4.0)
     with pytest.raises(ValueError, match="at least one sample"):
-        Ridge(2, 0.1).weights()
+        Ridge(0.1).weights()
 
 
 def test_the_pool_draws_each_once():

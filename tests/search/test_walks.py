@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from contracts import judged
+from playground import drive
 
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob
@@ -25,18 +26,6 @@ def bowl(candidate):
     """One top, at (5, 2); each knob can be set by itself."""
     a, b = candidate.knobs["a"], candidate.knobs["b"]
     return float(-((a - 5) ** 2) - (b - 2) ** 2)
-
-
-def drive(driver, count, value, batch=8):
-    trials = []
-    while len(trials) < count and (proposals := driver.ask(batch)):
-        fresh = [
-            judged(len(trials) + i, p.candidate, value(p.candidate))
-            for i, p in enumerate(proposals)
-        ]
-        driver.tell(fresh)
-        trials += fresh
-    return trials
 
 
 # Coordinate descent
