@@ -12,6 +12,11 @@ DRIVERS: dict[str, str] = {
     "hill_climb": "kernelwright.search.drivers.hill_climb:HillClimb",
     "evolution": "kernelwright.search.drivers.evolution:Evolution",
     "cost_model": "kernelwright.search.drivers.cost_model:CostModel",
+    "map_elites": "kernelwright.search.drivers.map_elites:MapElites",
+    "pareto": "kernelwright.search.drivers.pareto:Pareto",
+    "bandit": "kernelwright.search.drivers.bandit:Bandit",
+    "beam": "kernelwright.search.drivers.beam:Beam",
+    "mcts": "kernelwright.search.drivers.mcts:Mcts",
     "model_topk": "kernelwright.search.drivers.model_topk:ModelTopK",
     "listed": "kernelwright.search.drivers.listed:Listed",
 }
