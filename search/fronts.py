@@ -53,12 +53,12 @@ def ranks(scores: Scores) -> NDArray[np.int64]:
     """
     as_good = (scores[:, None, :] <= scores[None, :, :]).all(axis=2)
     better = (scores[:, None, :] < scores[None, :, :]).any(axis=2)
-    dominates = as_good & better
+    dominates = np.asarray(as_good & better)
     rank = np.full(len(scores), -1, dtype=np.int64)
     level = 0
     while (rank < 0).any():
         waiting = rank < 0
-        beaten = dominates[waiting].any(axis=0)
+        beaten = np.asarray(dominates[waiting].any(axis=0))
         rank[waiting & ~beaten] = level
         level += 1
     return rank

@@ -131,8 +131,8 @@ def _way_out(space: KnobSpace, grid: Times, index: int, best: float) -> Pair | N
     ways = []
     for i, j in itertools.combinations(range(grid.ndim), 2):
         plane = grid[tuple(slice(None) if k in (i, j) else levels[k] for k in range(grid.ndim))]
-        a, b = np.unravel_index(int(plane.argmin()), plane.shape)
-        ways.append((float(plane[a, b]), i, j, int(a), int(b)))
+        a, b = divmod(int(plane.argmin()), plane.shape[1])
+        ways.append((float(plane[a, b]), i, j, a, b))
     together, i, j, a, b = min(ways)
     if together >= grid[levels]:
         return None

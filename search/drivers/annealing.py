@@ -75,7 +75,7 @@ class Annealing:
         """The temperature now, in units of the objective (log2 of a ratio of times)."""
         typical = statistics.median(self._worsenings or (FIRST_WORSENING,))
         walked = max(0, self._told - self._initial)
-        return typical / math.log(2) * COOLING ** (walked % self._cycle / (self._cycle - 1))
+        return typical / math.log(2) * math.pow(COOLING, walked % self._cycle / (self._cycle - 1))
 
     def ask(self, n: int) -> list[Proposal]:
         """Random configurations first, then neighbours of where the walk is."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import insort
-from collections import deque
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, Literal
@@ -29,51 +28,13 @@ from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Proposal
 from kernelwright.search.driver import Driver
+from kernelwright.search.drivers.credits import Credits
 from kernelwright.search.drivers.pool import EXHAUSTED, ListedPool, listed
 from kernelwright.search.trial import Trial
 
 STRATEGIES = ("hill_climb", "annealing", "evolution", "cost_model")
 TRIES = 16
 PARENTS = 8
-
-
-class Credits:
-    """Who is to be asked: arms by name, each with its latest successes.
-
-    Args:
-        arms: the names, in the order in which ties are broken.
-        window: how many outcomes of an arm are remembered.
-        explore: the weight of the bonus.
-    """
-
-    def __init__(self, arms: Sequence[str], *, window: int, explore: float) -> None:
-        self.outcomes = {arm: deque[bool](maxlen=window) for arm in arms}
-        self.uses = dict.fromkeys(arms, 0)
-        self._explore = explore
-
-    def area(self, arm: str) -> float:
-        """The area under the curve of an arm's successes: 1 if all succeeded, 0 if none did."""
-        seen = self.outcomes[arm]
-        weight = sum(place for place, success in enumerate(seen, start=1) if success)
-        return 2 * weight / (len(seen) * (len(seen) + 1)) if seen else 0.0
-
-    def choose(self) -> str:
-        """The arm with the best credit; one that was never asked comes first."""
-        total = 1 + sum(self.uses.values())
-
-        def credit(arm: str) -> float:
-            uses = self.uses[arm]
-            if not uses:
-                return math.inf
-            return self.area(arm) + self._explore * math.sqrt(2 * math.log(total) / uses)
-
-        chosen = max(self.uses, key=credit)
-        self.uses[chosen] += 1
-        return chosen
-
-    def record(self, arm: str, *, success: bool) -> None:
-        """The outcome of a proposal of an arm."""
-        self.outcomes[arm].append(success)
 
 
 class Bandit:
@@ -239,7 +200,8 @@ class _Groups:
     def propose(self) -> tuple[tuple[str, ...], Any, tuple[str, ...]] | None:
         """A random configuration first; then a group, what of it, and values for that."""
         arm: tuple[str, ...] = ()
-        index, parents = None, ()
+        index: int | None = None
+        parents: tuple[str, ...] = ()
         if self._proposed >= self._initial and self._best:
             group = self.credits[""].choose()
             part = self.credits[group].choose()

@@ -100,7 +100,8 @@ class MapElites:
         """Random configurations first, then children of elites."""
         out: list[Proposal] = []
         while len(out) < n and not self._pool.stopped:
-            handle, parents = None, ()
+            handle: int | None = None
+            parents: tuple[int, ...] = ()
             if self._proposed >= self._initial and self._niches:
                 handle, parents = fresh_child(
                     self._pool, self._pick, crossover=self._crossover, two_knobs=self._two_knobs
