@@ -128,6 +128,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         ]
         if known:
             lines.append("  " + " ".join(known))
+    lines += _front(summary.get("front"))
     if base is not None:
         given = base.get("candidate", {})
         knobs = " ".join(_candidate(given, base["language"])) if isinstance(given, dict) else ""
@@ -174,6 +175,24 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append("WARNING: the judge itself broke on some trials; please report this")
     lines.append(f"run: {summary['out']}")
     return "\n".join(lines)
+
+
+MOST_OF_A_FRONT = 12
+
+
+def _front(front: Mapping[str, Any] | None) -> list[str]:
+    """What no other trial beats in everything, the fastest first."""
+    if front is None:
+        return []
+    rows = front["rows"]
+    lines = [f"front of {', '.join(front['objectives'])}: {len(rows)} trials, by their screens"]
+    for row in rows[:MOST_OF_A_FRONT]:
+        facts = [f"{k}={'?' if v is None else _number(v)}" for k, v in row["facts"].items()]
+        speedup = f"{row['speedup']:.3f}x"
+        lines.append("  " + " ".join([f"trial {row['trial']}", speedup, *facts]))
+    if len(rows) > MOST_OF_A_FRONT:
+        lines.append(f"  and {len(rows) - MOST_OF_A_FRONT} more (--json has all)")
+    return lines
 
 
 # The most of a refusal that a summary shows.

@@ -17,6 +17,7 @@ import yaml
 import kernelwright
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.fronts import front_of
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
 from kernelwright.configs.winner import best_c
@@ -85,7 +86,9 @@ def run(
             Campaign(
                 built.plan, store, executor=executor, extension=extension, observe=observe
             ).run()
-        summary = {**summarise(store), "name": campaign.file.name, "out": str(folder)}
+        front = front_of(built.resolved, store.trials(), lambda: built)
+        summary = {**summarise(store), "front": front}
+        summary |= {"name": campaign.file.name, "out": str(folder)}
         _write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
         best = best_trial(store.trials())
         text = None if best is None else best_c(built, best)
@@ -105,8 +108,9 @@ def show(folder: str | Path) -> dict[str, Any]:
         folder = folder.parent
     with SqliteStore(folder / DATABASE, readonly=True) as store:
         meta = store.meta()
-        name = json.loads(meta["config"])["name"] if "config" in meta else None
-        return {**summarise(store), "name": name, "out": str(folder)}
+        config = json.loads(meta.get("config", "{}"))
+        front = front_of(config, store.trials(), lambda: plan_of(folder / "config.yaml"))
+        return {**summarise(store), "front": front, "name": config.get("name"), "out": str(folder)}
 
 
 def judged_again(folder: str | Path, number: int) -> dict[str, Any]:

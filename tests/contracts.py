@@ -6,7 +6,7 @@ A contract's tests are collected through its subclasses only.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +60,42 @@ def slope(space: KnobSpace, candidate: Candidate) -> float | None:
     return float(-np.abs(levels - np.array(space.shape) // 2).sum())
 
 
+def at_once(trials: Sequence[Trial]) -> list[Sequence[Trial]]:
+    return [trials]
+
+
+def one_by_one(trials: Sequence[Trial]) -> list[Sequence[Trial]]:
+    return [[trial] for trial in trials]
+
+
+def in_odd_pieces(trials: Sequence[Trial]) -> list[Sequence[Trial]]:
+    return [trials[:3], [], trials[3:]]
+
+
+CHUNKINGS = (one_by_one, in_odd_pieces)
+
+
+def trajectory(
+    driver: Driver,
+    batch: int,
+    count: int,
+    value: Callable[[Candidate], float | None],
+    told: Callable[[Sequence[Trial]], list[Sequence[Trial]]] = at_once,
+) -> list[tuple[Proposal, ...]]:
+    """What a driver proposes up to some trials, told in pieces of their order."""
+    asked: list[tuple[Proposal, ...]] = []
+    number = 0
+    while number < count and (proposals := driver.ask(batch)):
+        trials = [
+            judged(number + i, p.candidate, value(p.candidate)) for i, p in enumerate(proposals)
+        ]
+        for piece in told(trials):
+            driver.tell(piece)
+        number += len(trials)
+        asked.append(tuple(proposals))
+    return asked
+
+
 class DriverContract:
     """A driver proposes valid, fresh candidates, is a pure function, and says why it stops."""
 
@@ -103,6 +139,45 @@ class DriverContract:
     @pytest.mark.parametrize("batch", [1, 8])
     def test_is_a_function_of_seed_batch_and_trials(self, batch):
         assert self.play(3, batch, 20)[1] == self.play(3, batch, 20)[1]
+
+    @pytest.mark.parametrize("told", CHUNKINGS, ids=lambda chunks: chunks.__name__)
+    def test_trials_may_be_told_in_any_pieces_of_their_order(self, told):
+        def value(candidate):
+            return slope(self.space, candidate)
+
+        whole = trajectory(self.make(7, 8), 8, 64, value)
+        assert trajectory(self.make(7, 8), 8, 64, value, told) == whole
+
+    def test_may_be_asked_again_before_it_is_told(self):
+        driver = self.make(2, 4)
+        driver.tell([judged(0, self.space.candidate(int(self.space.valid[0])), 1.0)])
+        waiting = [p for _ in range(4) for p in driver.ask(4)]
+        assert len({p.candidate for p in waiting}) == len(waiting) > 0
+        driver.tell(
+            [
+                judged(1 + i, p.candidate, slope(self.space, p.candidate))
+                for i, p in enumerate(waiting)
+            ]
+        )
+        assert not {p.candidate for p in driver.ask(4)} & {p.candidate for p in waiting}
+
+    @pytest.mark.parametrize("objective", [0.0, None], ids=["passed", "failed"])
+    def test_does_not_propose_a_baseline_that_is_a_trial(self, objective):
+        """It is told before the first ask, and may have failed."""
+        baseline = self.space.candidate(int(self.space.valid[len(self.space.valid) // 2]))
+        driver, seen = self.make(4, 8), []
+        driver.tell([judged(0, baseline, objective)])
+        while proposals := driver.ask(8):
+            start = 1 + len(seen)
+            seen += [p.candidate for p in proposals]
+            driver.tell(
+                [
+                    judged(start + i, p.candidate, slope(self.space, p.candidate))
+                    for i, p in enumerate(proposals)
+                ]
+            )
+        assert baseline not in seen
+        assert len(set(seen)) == len(seen) == len(self.space.valid) - 1
 
     def test_survives_only_failures(self):
         driver = self.make(0, 4)
@@ -164,6 +239,23 @@ class OpenDriverContract:
     def test_is_a_function_of_seed_batch_and_trials(self, batch):
         assert self.play(3, batch, 40) == self.play(3, batch, 40)
         assert self.play(3, batch, 40) != self.play(4, batch, 40)
+
+    @pytest.mark.parametrize("told", CHUNKINGS, ids=lambda chunks: chunks.__name__)
+    def test_trials_may_be_told_in_any_pieces_of_their_order(self, told):
+        whole = trajectory(self.make(7, 8), 8, 32, scattered)
+        assert trajectory(self.make(7, 8), 8, 32, scattered, told) == whole
+
+    def test_may_be_asked_again_before_it_is_told(self):
+        driver = self.make(2, 4)
+        driver.tell([judged(0, self.space.default, 1.0)])
+        waiting = [p for _ in range(4) for p in driver.ask(4)]
+        candidates = {p.candidate for p in waiting}
+        assert len(candidates) == len(waiting) > 0
+        assert self.space.default not in candidates
+        driver.tell(
+            [judged(1 + i, p.candidate, scattered(p.candidate)) for i, p in enumerate(waiting)]
+        )
+        assert not {p.candidate for p in driver.ask(4)} & candidates
 
     def test_parents_were_proposed_before(self):
         known: set[str] = set()

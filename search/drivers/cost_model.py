@@ -1,10 +1,11 @@
-"""Search guided by a learned cost model: ridge on log time over the space's features (of knobs:
-their log2 and pairwise products; of schedules: facts about the scheduled loops).
+"""Search guided by a learned cost model of log time over the space's features (of knobs: their log2
+and pairwise products; of schedules: facts about the scheduled loops), by default ridge regression.
 
 A few random configurations first; then of every eight proposals seven are the model's favourites
 among the unvisited and one is random. What cannot be launched is never learned from: the space is
 pruned by its constraints before anything is proposed, and failed trials are left out of the
-regression (mixed in as "twice the slowest", they ruin the ranking).
+regression (mixed in as "twice the slowest", they ruin the ranking). A model that knows something
+before anything is measured (a prior) is asked for every other of the first configurations too.
 
 A knob space is ranked whole. Of an open one a reservoir is ranked, to which every ask adds
 samples and with mutations of the best trials (Zheng et al., Ansor, OSDI 2020, section 5, in small).
@@ -13,19 +14,21 @@ samples and with mutations of the best trials (Zheng et al., Ansor, OSDI 2020, s
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.knobs import KnobSpace
-from kernelwright.env.types import Proposal
+from kernelwright.env.types import Problem, Proposal
+from kernelwright.search.driver import Journal
 from kernelwright.search.drivers.pool import Pool, make_pool
-from kernelwright.search.ridge import Ridge
-from kernelwright.search.trial import Trial
+from kernelwright.search.models.model import Array, Model, Spreads, make_model, needs, note
+from kernelwright.search.trial import Trial, event
 
 EXPLORE_EVERY = 8
 RESERVOIR = 64
@@ -33,11 +36,14 @@ FRESH = 8  # new in the reservoir at an ask; half as many for every favourite, i
 PARENTS = 8
 
 
+Cost = Callable[[Array], Array]
+
+
 class Ranking(Protocol):
     """Where favourites are looked for."""
 
-    def best(self, model: Ridge, count: int) -> list[int]:
-        """Up to ``count`` unvisited handles with the least predicted time."""
+    def best(self, cost: Cost, count: int) -> list[int]:
+        """Up to ``count`` unvisited handles of least cost."""
         ...
 
     def visit(self, handle: int) -> None:
@@ -50,7 +56,7 @@ class Ranking(Protocol):
 
 
 class CostModel:
-    """Ridge regression proposes, one in eight proposals explores."""
+    """A model proposes, one in eight proposals explores."""
 
     def __init__(
         self,
@@ -58,12 +64,20 @@ class CostModel:
         *,
         seed: int,
         batch: int,
+        problem: Problem | None = None,
+        journal: Journal | None = None,
         initial: Annotated[
             int, Field(ge=2, description="random configurations before the model is asked")
         ] = 16,
         ridge: Annotated[
             float, Field(gt=0, description="the penalty λ on standardised weights")
         ] = 0.1,
+        model: Annotated[
+            str, Field(description="what predicts: ridge, trees, prior or a dotted path")
+        ] = "ridge",
+        kappa: Annotated[
+            float, Field(ge=0, description="standard deviations that a favourite may be better by")
+        ] = 0.0,
     ) -> None:
         del batch
         rng = np.random.default_rng(seed)
@@ -71,9 +85,13 @@ class CostModel:
         self._ranking: Ranking = (
             _Table(space) if isinstance(space, KnobSpace) else _Reservoir(self._pool)
         )
-        self._initial, self._penalty = initial, ridge
-        self._proposed = 0
-        self._model: Ridge | None = None
+        self._model: Model = make_model(model, space, seed=seed, problem=problem, penalty=ridge)
+        if kappa and not isinstance(self._model, Spreads):
+            raise OptionError("kappa", f"0 with {model}, which tells no spread", f"{kappa:g}")
+        self._initial, self._kappa, self._journal = initial, kappa, journal
+        self._proposed = self._asks = 0
+        self._told: list[Trial] = []
+        self._note = ""
 
     @property
     def stopped(self) -> str | None:
@@ -84,8 +102,10 @@ class CostModel:
         """Random configurations, then the model's favourites with a random one among every
         eight.
         """
+        self._asks += 1
+        self._learn()
         places = range(self._proposed, self._proposed + self._pool.at_most(n))
-        ready = self._model is not None and self._model.count >= 2
+        ready = self._model.count >= needs(self._model)
         guided = [ready and self._is_guided(place) for place in places]
         favourites = iter(self._favourites(sum(guided)))
         chosen: list[int | None] = []
@@ -101,37 +121,49 @@ class CostModel:
                     self._visit(drawn)
         found = [handle for handle in chosen if handle is not None]
         self._proposed += len(found)
-        return [Proposal(self._pool.candidate(handle), "cost_model") for handle in found]
+        proposer = f"cost_model {self._note}".rstrip()
+        return [Proposal(self._pool.candidate(handle), proposer) for handle in found]
 
     def _is_guided(self, place: int) -> bool:
-        return (
-            place >= self._initial and (place - self._initial) % EXPLORE_EVERY != EXPLORE_EVERY - 1
-        )
+        if place < self._initial:
+            return needs(self._model) == 0 and place % 2 == 1
+        return (place - self._initial) % EXPLORE_EVERY != EXPLORE_EVERY - 1
 
     def _favourites(self, count: int) -> list[int]:
-        if not count or self._model is None:
-            return []
-        return self._ranking.best(self._model, count)
+        return self._ranking.best(self._cost, count) if count else []
+
+    def _cost(self, rows: Array) -> Array:
+        predicted = self._model.predict(rows)
+        if self._kappa and isinstance(self._model, Spreads):
+            return predicted - self._kappa * self._model.spread(rows)
+        return predicted
 
     def _visit(self, handle: int) -> None:
         self._pool.remove(handle)
         self._ranking.visit(handle)
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Learn log time (the objective's negative, up to a constant) of what ran."""
-        handles, targets = [], []
+        """Take the trials out of what may be proposed; they are learned at the next ask."""
         for trial in trials:
             handle = self._pool.handle(trial.candidate)
             self._visit(handle)
             if trial.objective is not None:
-                handles.append(handle)
-                targets.append(-trial.objective)
+                self._told.append(trial)
                 self._ranking.learn(trial.objective, trial.number, handle)
-        if handles:
-            rows = self._pool.features(handles)
-            if self._model is None:
-                self._model = Ridge(rows.shape[1], self._penalty)
-            self._model.add(rows, np.array(targets))
+
+    def _learn(self) -> None:
+        """Learn log time (the objective's negative, up to a constant) of what ran since the last
+        ask, all at once, so that it does not matter in which pieces it was told.
+        """
+        told, self._told = self._told, []
+        if told:
+            rows = self._pool.features([self._pool.handle(trial.candidate) for trial in told])
+            self._model.add(rows, np.array([-(trial.objective or 0.0) for trial in told]))
+        if note(self._model) != self._note:
+            self._note = note(self._model)
+            if self._journal is not None:
+                says = str(getattr(self._model, "says", self._note))
+                self._journal.record(event("model", self._asks, note=self._note, says=says))
 
 
 class _Table:
@@ -143,12 +175,12 @@ class _Table:
         self._row = {index: row for row, index in enumerate(self._valid.tolist())}
         self._unvisited = np.ones(len(self._valid), dtype=bool)
 
-    def best(self, model: Ridge, count: int) -> list[int]:
+    def best(self, cost: Cost, count: int) -> list[int]:
         """The unvisited configurations with the least predicted time, ties by index."""
         count = min(count, int(self._unvisited.sum()))
         if not count:
             return []
-        time = np.where(self._unvisited, model.predict(self._features), np.inf)
+        time = np.where(self._unvisited, cost(self._features), np.inf)
         rows = np.argpartition(time, count - 1)[:count]
         rows = rows[np.lexsort((rows, time[rows]))]
         out: list[int] = self._valid[rows].tolist()
@@ -172,13 +204,13 @@ class _Reservoir:
         self._waiting: dict[int, None] = {}
         self._top: list[tuple[float, int, int]] = []  # (-objective, trial number, handle)
 
-    def best(self, model: Ridge, count: int) -> list[int]:
+    def best(self, cost: Cost, count: int) -> list[int]:
         """The candidates of the refreshed reservoir with the least predicted time, ties by age."""
         self._refresh(max(FRESH, FRESH * count // 2) if self._waiting else RESERVOIR)
         handles = list(self._waiting)
         if not handles:
             return []
-        ranked = np.argsort(model.predict(self._pool.features(handles)), kind="stable").tolist()
+        ranked = np.argsort(cost(self._pool.features(handles)), kind="stable").tolist()
         self._waiting = dict.fromkeys(handles[i] for i in ranked[:RESERVOIR])
         return [handles[i] for i in ranked[:count]]
 

@@ -19,8 +19,9 @@ from kernelwright.search.drivers.random import Random
 from kernelwright.search.efficiency import best_true_ns, evaluations_to_target, target_watch
 from kernelwright.search.figures.gemm_space import DECODE, DEVICE, SQUARE, UP, model_space, times
 from kernelwright.search.figures.table import Figure, between, exact
+from kernelwright.search.models.ranks import spearman
+from kernelwright.search.models.ridge import Ridge
 from kernelwright.search.plan import Baseline, Budget, Plan
-from kernelwright.search.ridge import Ridge
 from kernelwright.search.store import MemoryStore
 
 NOISE = 0.02
@@ -34,18 +35,6 @@ SECONDS_A_MEASUREMENT = 3
 GEMMS, DECODE_BUCKETS, PREFILL_BUCKETS = 4, 16, 8
 
 Vector = NDArray[np.float64]
-
-
-def spearman(left: Vector, right: Vector) -> float:
-    """Rank correlation with average ranks for ties (Spearman, 1904)."""
-    return float(np.corrcoef(_ranks(left), _ranks(right))[0, 1])
-
-
-def _ranks(values: Vector) -> Vector:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks: Vector = ((ends - counts + ends - 1) / 2)[inverse]
-    return ranks
 
 
 def autotuning() -> list[Figure]:
@@ -74,7 +63,7 @@ def _ranking(count: int, test: tuple[int, int, int], *, mixed: bool = False) -> 
         target = np.empty(count)
         target[runs] = _noisy(time[rows[runs]], rng)
         target[~runs] = np.log(2) + target[runs].max()
-        model = Ridge(space.feature_table.shape[1], PENALTY)
+        model = Ridge(PENALTY)
         model.add(space.feature_table[rows], target)
         scores.append(
             spearman(model.predict(space.feature_table[space.valid]), tested[space.valid])

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from contracts import DriverContract, OpenDriverContract, judged, slope
-from programs import matmul, tensor
+from contracts import DriverContract, OpenDriverContract, judged, slope, trajectory
+from playground import SCHEDULES, SPACE, drive
+from programs import tensor
 
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.ir.nodes import Const, Procedure, Store
 from kernelwright.env.options import OptionError
-from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.source import SourceSpace
-from kernelwright.env.types import Knob
 from kernelwright.search.drivers import DRIVERS
 from kernelwright.search.drivers.cost_model import CostModel
 from kernelwright.search.drivers.evolution import Evolution
@@ -22,12 +25,9 @@ from kernelwright.search.drivers.grid import Grid
 from kernelwright.search.drivers.hill_climb import HillClimb
 from kernelwright.search.drivers.pool import DRY, MAX_REDRAWS, ListedPool, OpenPool
 from kernelwright.search.drivers.random import Random
-from kernelwright.search.ridge import Ridge
+from kernelwright.search.models.ridge import Ridge
 
-SPACE = KnobSpace(
-    [Knob("a", (1, 2, 4, 8, 16)), Knob("b", (1, 2, 4, 8)), Knob("c", (1, 2, 3))],
-    [Constraint("rule", "a * b <= 64", "too big")],
-)
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class KnobDriverContract(DriverContract):
@@ -39,7 +39,8 @@ class KnobDriverContract(DriverContract):
 
 
 # Drivers that draw from a space; `listed` draws from nothing, and has tests of its own.
-DRAWING = tuple(name for name in DRIVERS if name != "listed")
+# Beam and tree search walk schedules only: tests/search/test_traces.py.
+DRAWING = tuple(name for name in DRIVERS if name not in ("listed", "beam", "mcts"))
 
 # One contract test class a row of the table, so that a new driver is tested by being listed.
 for _name in DRAWING:
@@ -47,14 +48,8 @@ for _name in DRAWING:
     globals()[_title] = type(_title, (KnobDriverContract,), {"name": _name})
 
 
-def product(m, n, k):
-    """Only the update of a matrix product."""
-    whole = matmul(m, n, k)
-    return replace(whole, body=whole.body.body[1])
-
-
-SCHEDULES = ScheduleSpace(product(16, 32, 8), threads=2, lanes=(4, 8))
-OPEN = ("random", "hill_climb", "evolution", "cost_model")
+LISTED_ONLY = ("grid", "coordinate_descent")
+OPEN = tuple(name for name in DRAWING if name not in LISTED_ONLY)
 
 
 class ScheduleDriverContract(OpenDriverContract):
@@ -70,17 +65,30 @@ for _name in OPEN:
     globals()[_title] = type(_title, (ScheduleDriverContract,), {"name": _name})
 
 
-def drive(driver, count, batch=8):
-    trials = []
-    while len(trials) < count:
-        proposals = driver.ask(batch)
-        fresh = [
-            judged(len(trials) + i, p.candidate, slope(SPACE, p.candidate))
-            for i, p in enumerate(proposals)
-        ]
-        driver.tell(fresh)
-        trials += fresh
-    return trials
+def walked(name):
+    """A digest of what a driver proposes, so that processes can be compared."""
+    driver = resolve(DRIVERS, name)(SPACE, seed=11, batch=8)
+    asked = trajectory(driver, 8, 48, lambda candidate: slope(SPACE, candidate))
+    keys = " ".join(p.candidate.key for proposals in asked for p in proposals)
+    return hashlib.sha256(keys.encode()).hexdigest()
+
+
+WALKS = """
+import json
+from tests.search.test_drivers import DRAWING, walked
+print(json.dumps({name: walked(name) for name in DRAWING}))
+"""
+
+
+def test_the_hash_seed_of_the_process_changes_nothing():
+    here = {name: walked(name) for name in DRAWING}
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        paths = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/env/compiler"), *sys.path]
+        code = f"import sys; sys.path[:0] = {paths!r}\n" + WALKS
+        command = [sys.executable, "-P", "-c", code]
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(found.stdout) == here
 
 
 def test_grid_goes_in_order():
@@ -99,7 +107,7 @@ def test_random_is_uniform_without_replacement():
 
 def test_hill_climbing_goes_up_and_restarts():
     driver = HillClimb(SPACE, seed=1, batch=4)
-    trials = drive(driver, 30, 4)
+    trials = drive(driver, 30, batch=4)
     assert max(t.objective for t in trials if t.objective is not None) == 0
     children = [p for _ in range(3) for p in HillClimb(SPACE, seed=1, batch=4).ask(4)]
     assert all(not p.parents for p in children)
@@ -142,7 +150,7 @@ def test_only_the_best_are_parents():
 def test_the_cost_model_asks_seven_of_eight_of_the_model():
     driver = CostModel(SPACE, seed=0, batch=8, initial=16)
     trials = drive(driver, 16)
-    model = Ridge(SPACE.feature_table.shape[1], 0.1)
+    model = Ridge(0.1)
     passed = [t for t in trials if t.objective is not None]
     rows = [SPACE.index(t.candidate) for t in passed]
     model.add(SPACE.feature_table[rows], np.array([-t.objective for t in passed]))
@@ -168,7 +176,7 @@ def test_ridge_equals_the_closed_form():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((40, 5)) * [1, 10, 0.1, 1, 1] + 3, rng.standard_normal(40)
     x[:, 4] = 7.0  # a constant feature carries nothing
-    model = Ridge(5, 0.1)
+    model = Ridge(0.1)
     for i in range(0, 40, 7):
         model.add(x[i : i + 7], y[i : i + 7])
     z = (x[:, :4] - x[:, :4].mean(0)) / x[:, :4].std(0)
@@ -177,11 +185,11 @@ def test_ridge_equals_the_closed_form():
 
 
 def test_ridge_survives_one_sample_and_a_large_offset():
-    model = Ridge(2, 0.1)
+    model = Ridge(0.1)
     model.add(np.array([[1e9, 1.0]]), np.array([4.0]))
     assert model.predict(np.array([[1e9, 5.0]]))[0] == pytest.approx(4.0)
     with pytest.raises(ValueError, match="at least one sample"):
-        Ridge(2, 0.1).weights()
+        Ridge(0.1).weights()
 
 
 def test_the_pool_draws_each_once():
@@ -252,12 +260,13 @@ def test_no_driver_takes_a_space_that_cannot_be_drawn_from(name):
     assert refusal.value.option == "name"
 
 
-def test_grid_refuses_a_space_without_an_end():
+@pytest.mark.parametrize("name", LISTED_ONLY)
+def test_some_refuse_a_space_without_an_end(name):
     with pytest.raises(OptionError, match="expected a space whose configurations can be listed"):
-        Grid(SCHEDULES, seed=0, batch=8)
+        resolve(DRIVERS, name)(SCHEDULES, seed=0, batch=8)
 
 
-@pytest.mark.parametrize("name", ["evolution", "hill_climb", "cost_model"])
+@pytest.mark.parametrize("name", ["evolution", "hill_climb", "annealing", "cost_model"])
 def test_what_learns_beats_chance_on_an_open_space(name):
     """The made-up objective is the number of directives."""
 

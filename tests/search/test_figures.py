@@ -9,9 +9,9 @@ from kernelwright.search.efficiency import (
     median_ratio,
 )
 from kernelwright.search.figures import autotuning, gemm_space
-from kernelwright.search.figures.autotuning import spearman
 from kernelwright.search.figures.padding import padding
 from kernelwright.search.figures.table import all_figures
+from kernelwright.search.models.ranks import spearman
 
 A_IDS = [f"A{i}" for i in range(1, 18)]
 B_IDS = [f"B{i}" for i in range(1, 11)]

@@ -8,22 +8,26 @@ penalised (Hastie, Tibshirani and Friedman, The Elements of Statistical Learning
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kernelwright.env.protocols import Space
+from kernelwright.search.models.model import Array
+
+
+def ridge(space: Space, *, penalty: float = 0.1) -> Ridge:
+    """The model as drivers make it; it takes any space."""
+    del space
+    return Ridge(penalty)
 
 
 class Ridge:
-    """A linear model of ``dimension`` features with penalty ``penalty`` (λ)."""
+    """A linear model with penalty ``penalty`` (λ); the first rows say of how many features."""
 
-    def __init__(self, dimension: int, penalty: float) -> None:
+    def __init__(self, penalty: float) -> None:
         self._penalty = penalty
         self.count = 0
-        self._shift: Array = np.zeros(dimension)
-        self._x: Array = np.zeros(dimension)
-        self._xx: Array = np.zeros((dimension, dimension))
+        self._shift = self._x = self._xy = np.zeros(0)
+        self._xx: Array = np.zeros((0, 0))
         self._y = 0.0
-        self._xy: Array = np.zeros(dimension)
 
     def add(self, features: Array, targets: Array) -> None:
         """Learn rows of features, shape (samples, dimension), with their targets."""
@@ -32,6 +36,8 @@ class Ridge:
         if not self.count:
             # Sums around the first sample lose no digits to a large common offset.
             self._shift = features[0].copy()
+            self._x, self._xy = np.zeros_like(self._shift), np.zeros_like(self._shift)
+            self._xx = np.zeros((len(self._shift), len(self._shift)))
         centred = features - self._shift
         self.count += len(targets)
         self._x += centred.sum(axis=0)

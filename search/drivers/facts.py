@@ -1,0 +1,117 @@
+"""What a candidate is like beside its time: facts by name, for drivers that keep different ones.
+
+Some facts are computed from the candidate, before anything is measured:
+
+- of a tiled GEMM (knobs ``bm bn bk``): ``intensity``, operations a byte that a block loads in a K
+  step; ``footprint``, bytes of shared memory that its stages take; ``parallelism``, warps that the
+  launch has;
+- of a schedule, from its features: ``intensity``, statements a byte, and ``footprint``, bytes, of
+  the innermost serial loop of the costliest store; ``parallelism``, iterations that run at once
+  (lanes, copies and threads); ``code_size``, statements of the C.
+
+Whatever a verdict says (``shared``, ``regs``, ``spills`` of a recording, ``dram_bytes`` of the CPU
+model, ``elf.static_bytes`` of a binary) is a fact by its own name; and where it is more exact than
+what is computed, in its place: ``shared`` and ``shared_bytes`` for ``footprint``, ``flops`` by
+``dram_bytes`` for ``intensity``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from kernelwright.env.protocols import Space
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.schedule import ScheduleSpace
+from kernelwright.env.spaces.schedule.features import LEVELS, PER_STORE
+from kernelwright.env.types import Candidate, Problem, Scalar
+from kernelwright.search.trial import Trial
+
+TILES = ("bm", "bn", "bk")
+COMPUTED = ("intensity", "footprint", "parallelism")
+# Of a row of a store's features: iterations, lanes, threads, copies of two kinds, and the first of
+# the footprints, each with its intensity.
+ITERATIONS, AT_ONCE, FOOTPRINTS = 0, (1, 3, 4, 5), PER_STORE - 2 * LEVELS
+
+
+class Facts:
+    """The source of facts for a space.
+
+    Args:
+        space: whose candidates they are about.
+        problem: gives the extents of a GEMM; without it ``parallelism`` is of one block.
+    """
+
+    def __init__(self, space: Space, problem: Problem | None = None) -> None:
+        self._space = space
+        self._known: dict[str, dict[str, float]] = {}
+        self._is_tiled = isinstance(space, KnobSpace) and set(TILES) <= set(space.names)
+        self._extents: Mapping[str, int] = {}
+        self._itemsize = 2
+        if problem is not None and self._is_tiled:
+            self._extents = problem.workloads[0].fixed
+            self._itemsize = min(np.dtype(tensor.dtype).itemsize for tensor in problem.tensors)
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The names of what is known of every candidate."""
+        if isinstance(self._space, ScheduleSpace):
+            return (*COMPUTED, "code_size")
+        return COMPUTED if self._is_tiled else ()
+
+    def of_candidate(self, candidate: Candidate) -> dict[str, float]:
+        """The computed facts of a candidate."""
+        known = self._known.get(candidate.key)
+        if known is None:
+            known = self._known[candidate.key] = self._compute(candidate)
+        return known
+
+    def of(self, trial: Trial) -> dict[str, float]:
+        """All facts of a trial."""
+        told = dict(trial.verdicts[0][1].facts)
+        return {**self.of_candidate(trial.candidate), **_exact(told), **told}
+
+    def _compute(self, candidate: Candidate) -> dict[str, float]:
+        if isinstance(self._space, ScheduleSpace):
+            return _of_schedule(self._space.features(candidate).tolist())
+        return self._of_tiles(candidate.knobs) if self._is_tiled else {}
+
+    def _of_tiles(self, knobs: Mapping[str, Scalar]) -> dict[str, float]:
+        bm, bn, bk = (float(knobs[name]) for name in TILES)
+        stage = (bm + bn) * bk * self._itemsize
+        blocks = math.ceil(self._extents.get("m", 1) / bm) * math.ceil(
+            self._extents.get("n", 1) / bn
+        )
+        return {
+            "intensity": 2 * bm * bn * bk / stage,
+            "footprint": stage * float(knobs.get("stages", 1)),
+            "parallelism": blocks * float(knobs.get("warps", 1)),
+        }
+
+
+def _of_schedule(features: list[float]) -> dict[str, float]:
+    """Facts of the store that runs most often; features are logarithms."""
+    rows = [features[i : i + PER_STORE] for i in range(0, len(features) - PER_STORE + 1, PER_STORE)]
+    size = {"code_size": 2 ** features[-1] - 1}
+    if not rows:
+        return size
+    store = max(rows, key=lambda row: row[ITERATIONS])
+    return {
+        "intensity": 2 ** store[FOOTPRINTS + 1],
+        "footprint": 2 ** store[FOOTPRINTS] - 1,
+        "parallelism": 2 ** sum(store[i] for i in AT_ONCE),
+        **size,
+    }
+
+
+def _exact(told: Mapping[str, float]) -> dict[str, float]:
+    """What a verdict's own facts say under the names of computed ones."""
+    out = {}
+    for name in ("shared_bytes", "shared"):
+        if name in told:
+            out["footprint"] = told[name]
+    if told.get("dram_bytes") and "flops" in told:
+        out["intensity"] = told["flops"] / told["dram_bytes"]
+    return out
