@@ -1,5 +1,5 @@
-"""Calibrate the Hopper model's constants on two measured landscapes, and print the objective and the
-constants.
+"""Calibrate the Hopper model's constants on two measured landscapes, and print the objective and
+the constants.
 
     python benchmarks/calibrate_gpu_model.py [--starts N] [--seed N] [--cross]
 
@@ -101,7 +101,9 @@ def fit_spills(device: HopperDevice, table: LandscapeTable) -> HopperDevice:
     found = {name: three(value) for name, value in zip(names, fit.x, strict=True)}
     words = registers(replace(device, **found), knobs)[1][chosen]
     agree = np.corrcoef(words, counted[chosen])[0, 1]
-    print(f"spills: {chosen.sum()} configurations, objective {fit.cost:.1f}, correlation {agree:.3f}")
+    print(
+        f"spills: {chosen.sum()} configurations, objective {fit.cost:.1f}, correlation {agree:.3f}"
+    )
     return replace(device, **found)
 
 

@@ -31,7 +31,6 @@ from kernelwright.env.compiler.machine.gpu_gemm import Estimate
 from kernelwright.env.compiler.machine.hopper_gemm import HopperEstimate
 from kernelwright.env.options import FileOption, OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.launch import GEMM_KNOBS, SPLIT, launch_rules
 from kernelwright.env.types import (
     Arm,

@@ -96,9 +96,7 @@ def operand_bytes(knobs: Knobs) -> Column:
     wgmma, which still reads the step before; S = 1 has one. An operand of which a thread would copy
     under 4 bytes, the least of an asynchronous copy, is not pipelined and has one buffer.
     """
-    buffers = np.where(
-        knobs.stages == 1, 1, np.where(knobs.wgmma, knobs.stages, knobs.stages - 1)
-    )
+    buffers = np.where(knobs.stages == 1, 1, np.where(knobs.wgmma, knobs.stages, knobs.stages - 1))
     total = np.zeros_like(knobs.bm)
     for rows in (knobs.bm, knobs.bn):
         taken = rows * knobs.bk * ITEMSIZE
@@ -119,8 +117,9 @@ def epilogue_bytes(knobs: Knobs) -> Column:
     covered = VECTOR_BYTES / itemsize * knobs.threads / knobs.bn
     warps_m = np.where(knobs.wgmma, warp_grid(knobs)[0], 1)
     above = np.maximum(1.0, knobs.bm / np.maximum(covered, 16 * warps_m))
-    eighth = np.where((covered <= 8) & (knobs.bm > 8), 2, 1)
-    return knobs.bm * knobs.bn * itemsize / (above * eighth)
+    row_8 = np.where((covered <= 8) & (knobs.bm > 8), 2, 1)
+    out: Column = knobs.bm * knobs.bn * itemsize / (above * row_8)
+    return out
 
 
 def shared_bytes(knobs: Knobs) -> Column:
