@@ -148,6 +148,16 @@ def test_vectorised_equals_one_by_one():
         assert estimate_hopper(DEVICE, 100, 300, 500, alone).row(0) == both.row(i)
 
 
+def test_neighbours_in_an_array_change_no_bit():
+    # Campaigns are replayed with other batches.
+    columns = KnobSpace(gemm_gpu().knobs).columns
+    whole = estimate_hopper(DEVICE, *SHAPES[0], columns).time_s
+    for start, stop in ((0, 1), (1, 4), (5, 12), (777, 808), (5999, 6000)):
+        part = {name: column[start:stop] for name, column in columns.items()}
+        got = estimate_hopper(DEVICE, *SHAPES[0], part).time_s
+        np.testing.assert_array_equal(got, whole[start:stop])
+
+
 def test_what_a_pipeline_hides():
     shape = (512, 512, 16384)
     small = {"bm": 64, "bn": 32, "bk": 128, "warps": 4}
