@@ -65,10 +65,9 @@ def _known_times(device: Device, shape: tuple[int, int, int], itemsize: int) -> 
     return {}
 
 
-def _splitting() -> str:
+def _splitting() -> tuple[str, ...]:
     """The devices whose model has the knob ``split_k``."""
-    known = [name for name in device_names() if isinstance(load_device(name), HopperDevice)]
-    return f"a device whose model has the knob {SPLIT} ({', '.join(known)})"
+    return tuple(n for n in device_names() if isinstance(load_device(n), HopperDevice))
 
 
 class GpuModel:
@@ -118,7 +117,9 @@ class GpuModel:
                 f"expected a GEMM with knobs {' '.join(GEMM_KNOBS)}, found {problem.name}"
             )
         if splits and not isinstance(self.device, HopperDevice):
-            raise OptionError("device", _splitting(), repr(device))
+            known = _splitting()
+            expected = f"a device whose model has the knob {SPLIT} ({', '.join(known)})"
+            raise OptionError("device", expected, repr(device), known[0])
         extents = problem.workloads[0].fixed
         if len(problem.workloads) != 1 or set(extents) != {"m", "n", "k"}:
             raise ValueError(
