@@ -1,9 +1,10 @@
 """Target ``gpu-model``: the analytic GEMM model as a judge, with optional simulated noise.
 
-The rules of the machine are the three that decide whether a block can be launched: registers a
-thread, the warp tile against the mma instruction (16 x 8), and shared memory a block. A screen is
-one noisy sample of the candidate against the baseline's true time; a confirmation draws
-``process_pairs x pairs`` pairs in which both arms are noisy.
+The device's table says which model (`machine.gemm_model`), and with it which rules decide whether a
+block can be launched (`spaces.launch`): the lecture's registers a thread, warp tile and shared
+memory, or shared memory alone, exactly. A screen is one noisy sample of the candidate against the
+baseline's true time; a confirmation draws ``process_pairs x pairs`` pairs in which both arms are
+noisy.
 """
 
 from __future__ import annotations
@@ -18,11 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from kernelwright.env.compiler.machine.device import Device, device_sha256, load_device
-from kernelwright.env.compiler.machine.gpu_gemm import Estimate, estimate_gemm
-from kernelwright.env.options import FileOption
+from kernelwright.env.compiler.machine.device import (
+    Device,
+    HopperDevice,
+    device_names,
+    device_sha256,
+    load_device,
+)
+from kernelwright.env.compiler.machine.gemm_model import estimate_on
+from kernelwright.env.compiler.machine.gpu_gemm import Estimate
+from kernelwright.env.compiler.machine.hopper_gemm import HopperEstimate
+from kernelwright.env.options import FileOption, OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.expressions import Constraint
+from kernelwright.env.spaces.launch import GEMM_KNOBS, SPLIT, launch_rules
 from kernelwright.env.types import (
     Arm,
     Artifact,
@@ -48,39 +57,6 @@ from kernelwright.evaluators.statistics import claimed
 from kernelwright.evaluators.target import MODELLED_JUDGE_KEYS, roofline_ns
 
 
-def launch_rules(device: Device, itemsize: int) -> tuple[Constraint, ...]:
-    """What a block must satisfy to be launched on ``device``; each rule is counted on its own."""
-    return (
-        Constraint(
-            code="registers",
-            text="regs <= limit",
-            reason="{bm}*{bn}/(32*{warps}) accumulators + {base} are {regs:.0f} registers "
-            "a thread, at most {limit}",
-            where=(("regs", "bm * bn / (32 * warps) + base"),),
-            constants=(("base", device.base_registers), ("limit", device.registers_per_thread)),
-        ),
-        Constraint(
-            code="warp_tile",
-            text="tile_m >= 16 and tile_n >= 8",
-            reason="a warp gets {tile_m:g} x {tile_n:g} of the {bm} x {bn} tile, "
-            "less than one 16 x 8 mma",
-            where=(
-                ("grid_m", "4 if warps == 8 else 2 if warps == 4 else 1"),
-                ("tile_m", "bm / grid_m"),
-                ("tile_n", "bn * grid_m / warps"),
-            ),
-        ),
-        Constraint(
-            code="shared_memory",
-            text="shared <= limit",
-            reason="{stages} stages of ({bm} + {bn}) x {bk} operands take {shared} B "
-            "of shared memory, at most {limit}",
-            where=(("shared", "stages * (bm + bn) * bk * itemsize"),),
-            constants=(("itemsize", itemsize), ("limit", device.shared_per_block)),
-        ),
-    )
-
-
 @lru_cache(maxsize=64)
 def _known_times(device: Device, shape: tuple[int, int, int], itemsize: int) -> dict[str, float]:
     """Times by candidate key; the model is a pure function, so instances share what was
@@ -89,17 +65,24 @@ def _known_times(device: Device, shape: tuple[int, int, int], itemsize: int) -> 
     return {}
 
 
+def _splitting() -> tuple[str, ...]:
+    """The devices whose model has the knob ``split_k``."""
+    return tuple(n for n in device_names() if isinstance(load_device(n), HopperDevice))
+
+
 class GpuModel:
     """The analytic GPU model as a target.
 
     Args:
-        problem: a GEMM with knobs ``bm bn bk warps stages group_m`` and extents ``m n k``.
+        problem: a GEMM with knobs ``bm bn bk warps stages group_m``, and ``split_k`` where the
+            device's model has it, and extents ``m n k``.
         seed: keys the simulated noise.
         device: a device table's name or path.
         noise: how the simulated clock errs.
 
     Raises:
         ValueError: if the problem is not such a GEMM.
+        OptionError: if there is no such device, or its model lacks the knob ``split_k``.
     """
 
     languages = frozenset({Language.KNOBS})
@@ -126,11 +109,17 @@ class GpuModel:
         self.device = load_device(device)
         self.files = {device: device_sha256(device)}
         self._seed, self._noise = seed, noise
-        self._names = ("bm", "bn", "bk", "warps", "stages", "group_m")
-        if {knob.name for knob in problem.knobs} != set(self._names):
+        names = {knob.name for knob in problem.knobs}
+        splits = SPLIT in names
+        self._names = (*GEMM_KNOBS, SPLIT) if splits else GEMM_KNOBS
+        if names != set(self._names):
             raise ValueError(
-                f"expected a GEMM with knobs {' '.join(self._names)}, found {problem.name}"
+                f"expected a GEMM with knobs {' '.join(GEMM_KNOBS)}, found {problem.name}"
             )
+        if splits and not isinstance(self.device, HopperDevice):
+            known = _splitting()
+            expected = f"a device whose model has the knob {SPLIT} ({', '.join(known)})"
+            raise OptionError("device", expected, repr(device), known[0])
         extents = problem.workloads[0].fixed
         if len(problem.workloads) != 1 or set(extents) != {"m", "n", "k"}:
             raise ValueError(
@@ -138,7 +127,8 @@ class GpuModel:
             )
         self._shape = (extents["m"], extents["n"], extents["k"])
         self._itemsize = np.dtype(problem.tensors[0].dtype).itemsize
-        self.constraints = launch_rules(self.device, self._itemsize)
+        split_of = extents["k"] if splits else None
+        self.constraints = launch_rules(self.device, self._itemsize, split_of)
         self._times = _known_times(self.device, self._shape, self._itemsize)
         self._floor = self.floor_ns(problem.workloads[0])
 
@@ -170,11 +160,11 @@ class GpuModel:
         del state
         return roofline_ns(self.device, self.problem, workload, moved=moved)
 
-    def estimate(self, candidates: Sequence[Candidate]) -> Estimate:
+    def estimate(self, candidates: Sequence[Candidate]) -> Estimate | HopperEstimate:
         """The model's estimates with their breakdown, one row a candidate; no rule is checked."""
         rows = [candidate.knobs for candidate in candidates]
         columns = {name: np.array([row[name] for row in rows]) for name in self._names}
-        return estimate_gemm(self.device, *self._shape, columns, self._itemsize)
+        return estimate_on(self.device, self._shape, columns, self._itemsize)
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Noise-free times in ns; NaN where a block cannot be launched."""
@@ -186,7 +176,7 @@ class GpuModel:
             return
         rows = [candidate.knobs for candidate in fresh]
         columns = {name: np.array([row[name] for row in rows]) for name in self._names}
-        times = 1e9 * estimate_gemm(self.device, *self._shape, columns, self._itemsize).time_s
+        times = 1e9 * estimate_on(self.device, self._shape, columns, self._itemsize).time_s
         runs = np.all([rule.holds(columns) for rule in self.constraints], axis=0)
         for candidate, time, ran in zip(fresh, times.tolist(), runs.tolist(), strict=True):
             self._times[candidate.key] = time if ran else 0.0

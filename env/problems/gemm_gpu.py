@@ -27,11 +27,18 @@ KNOBS = (
     Knob("stages", (1, 2, 3, 4, 5), "stages of asynchronous copies"),
     Knob("group_m", (1, 4, 8), "tile rows that are launched together"),
 )
+# One more, where a problem offers it: a tile's K steps on several blocks, and a pass that adds up.
+SPLIT_K = Knob("split_k", (1, 2, 4, 8, 16), "blocks that share a tile's K steps")
 UNSCHEDULED = (("bm", 128), ("bn", 128), ("bk", 32), ("warps", 4), ("stages", 3), ("group_m", 8))
 
 
 def gemm_gpu(
-    *, m: Extent = 4096, n: Extent = 4096, k: Extent = 4096, dtype: Literal["float16"] = "float16"
+    *,
+    m: Extent = 4096,
+    n: Extent = 4096,
+    k: Extent = 4096,
+    dtype: Literal["float16"] = "float16",
+    split_k: Annotated[bool, Field(description="offer the knob split_k")] = False,
 ) -> Problem:
     """C[m, n] = A[m, k] · B[k, n], row-major, ``dtype`` operands and result, fp32 accumulation."""
     itemsize = np.dtype(dtype).itemsize
@@ -71,6 +78,6 @@ def gemm_gpu(
         flops=flops,
         moved_bytes=moved_bytes,
         spaces=("knobs",),
-        knobs=KNOBS,
-        unscheduled=UNSCHEDULED,
+        knobs=(*KNOBS, SPLIT_K) if split_k else KNOBS,
+        unscheduled=(*UNSCHEDULED, (SPLIT_K.name, 1)) if split_k else UNSCHEDULED,
     )

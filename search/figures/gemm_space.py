@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.machine.device import load_device
+from kernelwright.env.compiler.machine.device import LectureDevice, load_device
 from kernelwright.env.compiler.machine.gpu_gemm import Estimate, estimate_gemm
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.spaces.knobs import KnobSpace
@@ -53,6 +53,7 @@ def _rules() -> list[Figure]:
     share = f"{100 * len(space.valid) / space.combinations:.0f}%"
     big = {"bm": 256, "bn": 128, "warps": 8, "stages": 4, "group_m": 8}
     shared = [_one(SQUARE, **big, bk=bk).shared_bytes[0] for bk in (64, 128)]
+    assert isinstance(model.device, LectureDevice)
     base = model.device.base_registers
     four, eight = (
         _one(SQUARE, **{**big, "warps": warps}, bk=64).registers[0] - base for warps in (4, 8)

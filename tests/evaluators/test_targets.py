@@ -53,6 +53,12 @@ class TestGpuModelWithoutNoise(EvaluatorContract):
         assert verdict.status is Status.WIN
 
 
+class TestHopperModel(EvaluatorContract):
+    make = staticmethod(
+        lambda seed: GpuModel(gemm_gpu(), seed=seed, device="h200", noise=Noise(lognormal=0.02))
+    )
+
+
 class TestRecorded(EvaluatorContract):
     make = staticmethod(lambda seed: Recorded(gemm_gpu(), seed=seed, landscape=NAME))
 
@@ -99,6 +105,28 @@ def test_what_cannot_launch_is_a_build_error_with_every_reason():
     assert "2088 registers a thread" in verdict.evidence
     assert "655360 B of shared memory" in verdict.evidence
     assert np.isnan(GpuModel(gemm_gpu()).true_ns([knob_candidate(TOO_BIG)])[0])
+
+
+def test_the_h200_spills_registers_and_refuses_only_shared_memory():
+    judge = GpuModel(gemm_gpu(), device="h200")
+    verdict = ask(judge, TOO_BIG)
+    assert (verdict.status, verdict.code) == (Status.BUILD_ERROR, "shared_memory")
+    assert verdict.evidence == (
+        "5 buffers of 256 x 128 and 5 of 128 x 256 operands take 655360 B of shared memory, "
+        "at most 232448"
+    )
+    claim = ask(judge, {**BASE, "bn": 256}, Stage.CONFIRM, process_pairs=2)
+    assert claim.status is Status.LOSS
+    assert dict(claim.facts)["spilled_words"] == 256
+    assert claim.log == "bound by spill"
+
+
+def test_split_k_is_a_knob_of_the_h200():
+    judge = GpuModel(gemm_gpu(m=512, n=512, k=16384, split_k=True), device="h200")
+    whole, split = (knob_candidate({**BASE, "split_k": s}) for s in (1, 8))
+    assert judge.true_ns([whole])[0] > 2 * judge.true_ns([split])[0]
+    with pytest.raises(OptionError, match=r"device whose model has the knob split_k \(h200\)"):
+        GpuModel(gemm_gpu(split_k=True))
 
 
 def test_rule_reasons_carry_the_values():

@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.machine.device import Device
+from kernelwright.env.compiler.machine.device import Device, LectureDevice
 
 Column = NDArray[np.float64]
 BOUNDS = ("tensor", "shared", "l2", "latency", "hbm")
@@ -86,7 +86,12 @@ def estimate_gemm(
 ) -> Estimate:
     """Estimate every configuration in ``columns`` (arrays ``bm bn bk warps stages group_m`` of one
     length).
+
+    Raises:
+        TypeError: if ``device`` is of another model.
     """
+    if not isinstance(device, LectureDevice):
+        raise TypeError(f"expected a device of the lecture's model, found {device.name}")
     bm, bn, bk, warps, stages = (
         columns[name].astype(np.float64) for name in ("bm", "bn", "bk", "warps", "stages")
     )
@@ -148,7 +153,7 @@ def estimate_gemm(
 
 
 def _memory(
-    device: Device,
+    device: LectureDevice,
     shape: tuple[int, int, int],
     itemsize: int,
     columns: Mapping[str, NDArray[np.generic]],

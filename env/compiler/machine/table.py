@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -47,9 +47,12 @@ def table_sha256(option: str, folder: Path, name: str) -> str:
     return hashlib.sha256(table_path(option, folder, name).read_bytes()).hexdigest()
 
 
-def load_table(kind: Callable[..., T], option: str, folder: Path, name: str) -> T:
+def load_table(
+    kind: Callable[..., T] | Mapping[str, Callable[..., T]], option: str, folder: Path, name: str
+) -> T:
     """The table of a name, or of a YAML file's path, as a ``kind``: a frozen dataclass of numbers
-    and texts with a ``name``.
+    and texts with a ``name``. Of several kinds the table's key ``model`` names one; without that
+    key it is the first.
 
     Raises:
         OptionError: if there is no such table, or it is not YAML, lacks a number, has an unknown
@@ -58,18 +61,24 @@ def load_table(kind: Callable[..., T], option: str, folder: Path, name: str) -> 
     path = table_path(option, folder, name)
     try:
         shown = path.stem if path.parent == folder else str(path)
-        made: T = _parse(kind, shown, path.read_text())
+        kinds = tuple(kind.items()) if isinstance(kind, Mapping) else (("", kind),)
+        made: T = _parse(kinds, shown, path.read_text())
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise OptionError(option, f"a {option} table in {path}", str(error)) from None
     return made
 
 
 @lru_cache(maxsize=64)
-def _parse(kind: Any, name: str, text: str) -> Any:
+def _parse(kinds: tuple[tuple[str, Any], ...], name: str, text: str) -> Any:
     """The table in a text; keyed by the text, so an edited file is read again."""
     table = yaml.safe_load(text)
     if not isinstance(table, dict) or not isinstance(table.get("fitted", {}), dict):
         raise ValueError("expected a mapping of numbers with a mapping 'fitted'")
+    models = dict(kinds)
+    model = kinds[0][0] if len(models) == 1 else table.pop("model", kinds[0][0])
+    if not isinstance(model, str) or model not in models:
+        raise ValueError(f"model: expected one of {', '.join(models)}, found {model!r}")
+    kind = models[model]
     values = {key: value for key, value in table.items() if key not in ("fitted", "sources")}
     values |= {**table.get("fitted", {}), "name": name}
     known = {item.name: item.type for item in fields(kind)}
