@@ -94,6 +94,11 @@ class KnobSpace:
             if broken:
                 raise ValueError(f"default {self.default}: {broken[0].reason}")
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether all valid configurations are known; a larger space is drawn from."""
+        return True
+
     # Configurations, levels and indices
 
     @cached_property

@@ -5,6 +5,7 @@ seed, batch and told trials.
 from __future__ import annotations
 
 DRIVERS: dict[str, str] = {
+    "auto": "kernelwright.search.drivers.auto:Auto",
     "random": "kernelwright.search.drivers.random:Random",
     "grid": "kernelwright.search.drivers.grid:Grid",
     "coordinate_descent": "kernelwright.search.drivers.coordinate_descent:CoordinateDescent",

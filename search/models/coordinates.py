@@ -5,6 +5,9 @@ at least a factor of four, else the value. Two things that matter on real machin
 in the value and get coordinates of their own: the odd part (whether a size divides powers of two:
 48 is 16·3, 64 is 64·1), and codes, that is values 0, 1, …, k-1 of a choice without an order or
 text, whose levels are all equally far from each other.
+
+Two knobs of the same values next to each other are two sides of one thing (a tile's rows and
+columns): the mean of their coordinates, the logarithm of an area, is a coordinate too.
 """
 
 from __future__ import annotations
@@ -22,6 +25,14 @@ MAX_CODES = 6  # a longer run of whole numbers from 0 is a size, not a choice
 CODE = 2**-0.5
 
 
+def is_ordered(knob: Knob) -> bool:
+    """Whether a knob's values are sizes; else they are codes or text."""
+    if not all(isinstance(value, bool | int | float) for value in knob.values):
+        return False
+    count = len(knob.values)
+    return not (2 < count <= MAX_CODES and knob.values == tuple(range(count)))
+
+
 def knob_coordinates(knob: Knob) -> Array:
     """Coordinates of a knob's values, shape (values, coordinates of this knob); none if it has one
     value.
@@ -29,11 +40,9 @@ def knob_coordinates(knob: Knob) -> Array:
     count = len(knob.values)
     if count == 1:
         return np.empty((1, 0))
-    if not all(isinstance(value, bool | int | float) for value in knob.values):
+    if not is_ordered(knob):
         return CODE * np.eye(count)
     values = np.array([float(value) for value in knob.values])
-    if 2 < count <= MAX_CODES and np.array_equal(values, np.arange(count)):
-        return CODE * np.eye(count)
     is_wide = values.min() > 0 and values.max() / values.min() >= WIDE
     columns = [_unit(np.log2(values) if is_wide else values)]
     if count > 2 and values.min() > 0 and all(isinstance(value, int) for value in knob.values):
@@ -44,10 +53,28 @@ def knob_coordinates(knob: Knob) -> Array:
     return np.stack(columns, axis=1)
 
 
+def twins(knobs: tuple[Knob, ...]) -> tuple[tuple[int, int], ...]:
+    """Pairs of knobs with the same values, each knob in one pair at most, in knob order."""
+    found: list[tuple[int, int]] = []
+    taken: set[int] = set()
+    for left, knob in enumerate(knobs):
+        for right in range(left + 1, len(knobs)):
+            same = len(knob.values) > 2 and knob.values == knobs[right].values
+            if same and not {left, right} & taken:
+                found.append((left, right))
+                taken |= {left, right}
+    return tuple(found)
+
+
 def coordinates(knobs: tuple[Knob, ...], levels: NDArray[np.integer]) -> NDArray[np.float32]:
     """Coordinates of configurations given by their levels, shape (configurations, knobs)."""
     parts = [knob_coordinates(knob)[levels[:, i]] for i, knob in enumerate(knobs)]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    areas = [
+        (parts[left][:, :1] + parts[right][:, :1]) / 2
+        for left, right in twins(knobs)
+        if is_ordered(knobs[left])
+    ]
+    return np.concatenate([*parts, *areas], axis=1).astype(np.float32)
 
 
 def _unit(values: Array) -> Array:

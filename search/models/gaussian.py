@@ -58,11 +58,18 @@ class Gaussian:
         """Rows where a value is or will be known, shape (rows, coordinates)."""
         self._seen = np.concatenate([self._seen, rows.astype(np.float32)])
 
-    def forget(self, count: int) -> None:
-        """Keep the first ``count`` observed rows."""
-        if count < self.count:
-            self._seen = self._seen[:count]
-            self._known = 0
+    def agree(self, rows: Table) -> None:
+        """Have exactly these rows observed, keeping what is known of those that were in this
+        order.
+        """
+        rows = rows.astype(np.float32)
+        same = min(len(rows), self.count)
+        if not np.array_equal(rows[:same], self._seen[:same]):
+            self._seen, self._known = rows, 0
+        elif same < self.count:
+            self._seen, self._known = self._seen[:same], 0
+        else:
+            self._seen = rows
 
     def look_at(self, table: Table) -> None:
         """The rows whose posterior is asked for."""

@@ -1,0 +1,247 @@
+"""The default driver: a portfolio of strategies that share one history and one Gaussian process.
+
+First come what advice there is (an analytic model, recordings of other shapes or devices), each
+tested by its own proposals and dropped when it misleads, and a few configurations far from each
+other. Then a Gaussian process over knob coordinates (`search.models.coordinates`) predicts log time
+and three strategies propose: ``global`` takes the greatest expected improvement anywhere (Jones,
+Schonlau and Welch, J. Global Optimization 13, 1998); after `PATIENCE` trials without a better one
+it takes turns with ``mirror``, the best trials with the two sides of a tile exchanged, ``near``,
+configurations a few knobs from the best ones, and ``sample``, the best of a sample of the posterior
+(Thompson, Biometrika 25, 1933).
+
+Only the fast part of a space has to be told apart, so times above the first quartile are flattened
+and what failed counts as the slowest. Inside a batch an asked configuration is believed to have its
+predicted time (Ginsbourger et al., Kriging is well-suited to parallelize optimization, 2010).
+
+Of a space too large to look at whole, and of an open one, candidates are drawn anew: samples,
+mutations and mixtures of the best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import ndtr
+
+from kernelwright.env.landscape import FORMATS
+from kernelwright.env.options import FileOption
+from kernelwright.env.protocols import Space
+from kernelwright.env.types import Problem, Proposal
+from kernelwright.search.advice import Advice, model_advice, recorded_advice
+from kernelwright.search.drivers.counsel import Counsel, shrunk_slope
+from kernelwright.search.drivers.field import View, make_field
+from kernelwright.search.drivers.pool import listed, make_pool
+from kernelwright.search.models.gaussian import Array, Gaussian
+from kernelwright.search.trial import Trial
+
+PATIENCE = 12  # trials without a better one before strategies take turns
+TURNS = ("mirror", "global", "near", "sample")
+TOP = 3  # the best trials around which `near` looks
+SPREAD_DESIGN = 64  # draws of which the first configurations are the farthest from all others
+GROWTH = 1.2  # how much the history grows between two fits
+FAST = 0.25  # the share of trials whose times are told apart
+LEAST_FAST = 8  # and at least so many
+FLAT = 0.1  # how steep times above are
+MARGIN = 0.005  # log time by which an improvement must improve
+
+
+class Auto:
+    """A portfolio over one Gaussian process; needs the fewest measurements of all drivers."""
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        seed: int,
+        batch: int,
+        problem: Problem | None = None,
+        initial: Annotated[
+            int, Field(ge=2, description="configurations far from each other at the start")
+        ] = 8,
+        prior: Annotated[
+            str | None,
+            Field(description="a GPU whose analytic model gives advice (h100-lecture, h200)"),
+        ] = None,
+        transfer: Annotated[
+            tuple[str, ...],
+            Field(description="landscapes of other shapes or devices that give advice"),
+            FileOption(tuple(FORMATS)),
+        ] = (),
+    ) -> None:
+        del batch
+        self._rng = np.random.default_rng(seed)
+        self._pool = make_pool(space, np.random.default_rng([seed, 1]))
+        self._field = make_field(space, self._pool, self._rng)
+        advice: list[Advice] = []
+        if prior is not None:
+            advice.append(model_advice(listed(space), problem, prior))
+        advice += [recorded_advice(listed(space), problem, name) for name in transfer]
+        self._counsel = Counsel(listed(space), advice, self._rng) if advice else None
+        self._initial = initial
+        self._model = Gaussian(self._field.dimension)
+        self._handles: list[int] = []  # told, in order
+        self._costs: list[float] = []  # log time up to a constant, infinite if failed
+        self._best_at = -1
+        self._fit_at = initial
+        self._viewed = -1
+        self._turn = 0
+
+    @property
+    def stopped(self) -> str | None:
+        """Why there is nothing more to propose."""
+        return self._pool.stopped
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Advice and a spread of configurations at first, then what the strategies choose."""
+        count = self._pool.at_most(n)
+        chosen: list[tuple[int, str]] = []
+        outlook: _Outlook | None = None
+        while len(chosen) < count:
+            place = len(self._handles) + len(chosen)
+            picked = self._counsel.propose(place, self._pool) if self._counsel else None
+            if picked is None and (place < self._initial or not self._is_ready):
+                picked = self._far([handle for handle, _ in chosen])
+            elif picked is None:
+                outlook = outlook or self._look()
+                picked = self._by_strategy(outlook)
+            if picked is None:
+                break
+            self._visit(picked[0])
+            chosen.append(picked)
+        return [Proposal(self._pool.candidate(handle), why) for handle, why in chosen]
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Remember the times."""
+        for trial in trials:
+            handle = self._pool.handle(trial.candidate)
+            self._visit(handle)
+            objective = trial.objective
+            cost = math.inf if objective is None else -objective * math.log(2)
+            if cost < min(self._costs, default=math.inf):
+                self._best_at = len(self._costs)
+            self._handles.append(handle)
+            self._costs.append(cost)
+            if self._counsel is not None:
+                self._counsel.learn(handle, cost)
+
+    def _visit(self, handle: int) -> None:
+        self._pool.remove(handle)
+        self._field.visit(handle)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether enough ran for a model."""
+        return sum(map(math.isfinite, self._costs)) >= 2
+
+    def _far(self, asked: list[int]) -> tuple[int, str] | None:
+        """Of some draws that which is farthest from everything asked."""
+        drawn, known = self._field.draw(SPREAD_DESIGN), [*self._handles, *asked]
+        if drawn and known:
+            rows, taken = self._field.rows(drawn), self._field.rows(known)
+            distance = np.abs(rows[:, None] - taken[None]).sum(axis=2).min(axis=1)
+            return drawn[int(np.argmax(distance))], "auto spread"
+        handle = drawn[0] if drawn else self._pool.draw()
+        return None if handle is None else (handle, "auto spread")
+
+    def _edge(self, costs: Array) -> float:
+        """The log time above which times are not told apart."""
+        times = costs[np.isfinite(costs)]
+        share = min(1.0, max(FAST, LEAST_FAST / len(times)))
+        return max(float(np.quantile(times, share)), float(times.min()) + 0.05)
+
+    def _look(self) -> _Outlook:
+        """What the model thinks after all that was told."""
+        costs = np.array(self._costs)
+        edge, count = self._edge(costs), len(costs)
+        ran = np.isfinite(costs)
+        targets = _flat(np.where(ran, costs, 0.0), edge)
+        targets[~ran] = targets[ran].max()
+        leaders = [self._handles[i] for i in np.argsort(targets, kind="stable")[:TOP].tolist()]
+        self._model.agree(self._field.rows(self._handles))
+        opinion = self._counsel.opinion(self._handles, costs) if self._counsel else None
+        bias = None if opinion is None else _flat(opinion, edge)
+        rest = targets
+        if bias is not None:
+            said = bias[self._field.places(self._handles)]
+            slope = shrunk_slope(said, targets)
+            bias, rest = slope * bias, targets - slope * said
+        level, scale = float(rest.mean()), float(rest.std()) or 1.0
+        standard = (rest - level) / scale
+        if count >= self._fit_at:
+            self._model.fit(standard)
+            self._fit_at = max(count + 2, int(count * GROWTH))
+            self._field.refresh()
+        view = self._field.view(leaders)
+        if view.number != self._viewed:
+            self._model.look_at(view.rows)
+            self._viewed = view.number
+        mean, variance = self._model.mean(standard)
+        best = float(targets.min()) - MARGIN
+        if bias is not None:
+            mean = mean + ((bias[self._field.places(view.handles)]) / scale).astype(np.float32)
+        return _Outlook(view, mean, variance, (best - level) / scale)
+
+    def _by_strategy(self, outlook: _Outlook) -> tuple[int, str] | None:
+        """The choice of the strategy whose turn it is."""
+        turn = "global"
+        if len(self._costs) - 1 - self._best_at >= PATIENCE:
+            turn = TURNS[self._turn % len(TURNS)]
+            self._turn += 1
+        spread = self._model.spread(outlook.variance)
+        place = outlook.choose(turn, spread, self._rng)
+        if place is None:
+            handle = self._pool.draw()
+            return None if handle is None else (handle, "auto random")
+        outlook.view.free[place] = False
+        self._model.observe(outlook.view.rows[place : place + 1])
+        return int(outlook.view.handles[place]), f"auto {turn}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Outlook:
+    """The posterior over candidates: mean in standard units, the variance of the process, and what
+    is to be improved.
+    """
+
+    view: View
+    mean: NDArray[np.float32]
+    variance: float
+    best: float
+
+    def choose(
+        self, turn: str, spread: NDArray[np.float32], rng: np.random.Generator
+    ) -> int | None:
+        """The place of the candidate that a strategy likes best; None if none is free."""
+        free = self.view.free
+        for name, part in (("near", self.view.near), ("mirror", self.view.mirror)):
+            if turn == name and (free & part).any():
+                free = free & part
+        if not free.any():
+            return None
+        if turn == "sample":
+            value = -(self.mean + spread * rng.standard_normal(len(free), dtype=np.float32))
+        else:
+            value = _improvement(self.best - self.mean, spread)
+        return int(np.argmax(np.where(free, value, -np.inf)))
+
+
+def _improvement(gain: NDArray[np.float32], spread: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Expected improvement of a normal variable."""
+    z = gain / spread
+    density = np.exp(-0.5 * z * z) * np.float32(1 / math.sqrt(2 * math.pi))
+    value: NDArray[np.float32] = gain * ndtr(z) + spread * density
+    return value
+
+
+def _flat(times: Array, edge: float) -> Array:
+    """Times with those above an edge almost level."""
+    flattened: Array = np.where(
+        times > edge, edge + FLAT * np.log1p(np.maximum(times - edge, 0.0) / 0.2), times
+    )
+    return flattened

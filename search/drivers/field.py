@@ -1,0 +1,230 @@
+"""Where a driver looks for its next candidate: rows of coordinates for a model, with the handles
+that they stand for.
+
+A knob space of up to `WHOLE` configurations is looked at whole; of a larger one everything within
+`NEAR` knobs of the leaders and a sample of the rest, drawn again whenever the model is fitted. An
+open space has no end: what is looked at are samples, mutations and mixtures of the leaders, drawn
+again at every ask, and coordinates are its features, scaled to what has been seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.protocols import Space
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.search.drivers.pool import Pool
+from kernelwright.search.models.coordinates import coordinates, twins
+from kernelwright.search.models.gaussian import Table
+
+Handles = NDArray[np.int64]
+
+WHOLE = 6144
+NEAR = 3  # knobs in which a near configuration may differ from a leader
+DRAWN = 256  # candidates that are drawn of an open space
+MIRRORS = 4  # pairs of twin knobs that are exchanged
+TRIES = 64  # draws after which a design of an open space makes do with what it has
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Candidates with their coordinates; ``free`` says which were not proposed, ``near`` which lie
+    near the leaders, ``mirror`` which are a leader with twin knobs exchanged. ``number`` changes
+    when the rows do.
+    """
+
+    handles: Handles
+    rows: Table
+    free: NDArray[np.bool_]
+    near: NDArray[np.bool_]
+    mirror: NDArray[np.bool_]
+    number: int
+
+
+class Field(Protocol):
+    """The candidates of a space, as rows."""
+
+    dimension: int
+
+    def rows(self, handles: list[int]) -> Table:
+        """Coordinates of some handles, shape (handles, dimension)."""
+        ...
+
+    def places(self, handles: Handles | list[int]) -> Handles:
+        """The rows of some handles in the list of all valid ones, where there is one."""
+        ...
+
+    def visit(self, handle: int) -> None:
+        """Leave a handle out from now on."""
+        ...
+
+    def draw(self, count: int) -> list[int]:
+        """Up to ``count`` handles that are not visited, at random."""
+        ...
+
+    def refresh(self) -> None:
+        """Look elsewhere from the next view on."""
+        ...
+
+    def view(self, leaders: list[int]) -> View:
+        """The candidates to choose from, given the best handles so far."""
+        ...
+
+
+def make_field(space: Space, pool: Pool, rng: np.random.Generator) -> Field:
+    """The field of a space."""
+    if isinstance(space, KnobSpace) and space.is_listed:
+        return TableField(space, rng)
+    return OpenField(pool)
+
+
+class TableField:
+    """All valid configurations of a knob space."""
+
+    def __init__(self, space: KnobSpace, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._valid: Handles = space.valid
+        self._levels = np.stack(np.unravel_index(self._valid, space.shape), axis=1).astype(np.int16)
+        self._rows = coordinates(space.knobs, self._levels)
+        self._shape, self._twins = space.shape, twins(space.knobs)[:MIRRORS]
+        self.dimension = self._rows.shape[1]
+        self._free = np.ones(len(self._valid), dtype=bool)
+        self._active: Handles | None = None if len(self._valid) > WHOLE else _range(self._valid)
+        self._number = 0
+
+    def places(self, handles: Handles | list[int]) -> Handles:
+        """The rows of some handles in the list of all valid ones."""
+        return np.searchsorted(self._valid, handles).astype(np.int64)
+
+    def rows(self, handles: list[int]) -> Table:
+        """Coordinates of some handles."""
+        return self._rows[self.places(handles)]
+
+    def visit(self, handle: int) -> None:
+        """Leave a configuration out from now on."""
+        place = int(np.searchsorted(self._valid, handle))
+        if place < len(self._valid) and self._valid[place] == handle:
+            self._free[place] = False
+
+    def draw(self, count: int) -> list[int]:
+        """Configurations that are not visited, each equally likely and once."""
+        free = np.flatnonzero(self._free)
+        chosen = self._rng.choice(free, min(count, len(free)), replace=False)
+        handles: list[int] = self._valid[chosen].tolist()
+        return handles
+
+    def refresh(self) -> None:
+        """Draw anew what of a large space is looked at."""
+        if len(self._valid) > WHOLE:
+            self._active = None
+
+    def view(self, leaders: list[int]) -> View:
+        """The whole space, or the part of it that is looked at."""
+        if self._active is None:
+            self._active = self._sample(leaders)
+            self._number += 1
+        active = self._active
+        near = self._near(self._levels[active], leaders, NEAR)
+        mirror = np.isin(self._valid[active], self._mirrored(leaders))
+        handles, rows, free = self._valid[active], self._rows[active], self._free[active]
+        return View(handles, rows, free, near, mirror, self._number)
+
+    def _mirrored(self, leaders: list[int]) -> Handles:
+        """Handles of the leaders with some twin knobs exchanged, valid or not."""
+        found = [self._levels[self.places(leaders)].astype(np.int64)]
+        for left, right in self._twins:
+            other = np.concatenate(found)
+            other[:, [left, right]] = other[:, [right, left]]
+            found.append(other)
+        handles: Handles = np.ravel_multi_index(np.concatenate(found).T, self._shape)
+        return handles
+
+    def _near(self, levels: NDArray[np.int16], leaders: list[int], most: int) -> NDArray[np.bool_]:
+        near = np.zeros(len(levels), dtype=bool)
+        for place in self.places(leaders):
+            near |= (levels != self._levels[place]).sum(axis=1) <= most
+        return near
+
+    def _sample(self, leaders: list[int]) -> Handles:
+        """What is near the leaders, filled up with a sample of the rest."""
+        near = np.flatnonzero(self._near(self._levels, leaders, NEAR))
+        if len(near) > WHOLE // 2:
+            near = self._rng.choice(near, WHOLE // 2, replace=False)
+        rest = np.ones(len(self._valid), dtype=bool)
+        rest[near] = False
+        others = self._rng.choice(np.flatnonzero(rest), WHOLE - len(near), replace=False)
+        return np.sort(np.concatenate([near, others]))
+
+
+def _range(valid: Handles) -> Handles:
+    return np.arange(len(valid), dtype=np.int64)
+
+
+class OpenField:
+    """Candidates of a space that is drawn from."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._low = self._high = np.empty(0)
+        self.dimension = pool.features([pool.look()]).shape[1]
+        self._low = np.full(self.dimension, np.inf)
+        self._high = np.full(self.dimension, -np.inf)
+        self._number = 0
+
+    def rows(self, handles: list[int]) -> Table:
+        """Features of some handles, each scaled by the range that was seen."""
+        features = self._pool.features(handles)
+        self._low = np.minimum(self._low, features.min(axis=0))
+        self._high = np.maximum(self._high, features.max(axis=0))
+        spread = self._high - self._low
+        scaled = (features - self._low) / np.where(spread > 0, spread, 1.0)
+        return scaled.astype(np.float32)
+
+    def places(self, handles: Handles | list[int]) -> Handles:
+        """Refused: there is no list of all candidates, and advice is refused for that reason."""
+        raise NotImplementedError("an open space has no list of its candidates")
+
+    def visit(self, handle: int) -> None:
+        """Nothing: the pool knows."""
+
+    def draw(self, count: int) -> list[int]:
+        """Samples that are not visited, fewer where the space gives few."""
+        found: dict[int, None] = {}
+        for _ in range(max(count, TRIES)):
+            handle = self._pool.look()
+            if handle in self._pool:
+                found[handle] = None
+            if len(found) == count:
+                break
+        return list(found)
+
+    def refresh(self) -> None:
+        """Nothing: candidates are drawn anew each time."""
+
+    def view(self, leaders: list[int]) -> View:
+        """Samples, mutations of the leaders and mixtures of two."""
+        near, far = dict[int, None](), dict[int, None]()
+        uniform = self._pool.uniform
+        for draw in range(DRAWN):
+            leader = leaders[int(uniform() * len(leaders))]
+            handle: int | None
+            if draw % 4 == 0:
+                handle, into = self._pool.look(), far
+            elif draw % 4 == 1 and len(leaders) > 1:
+                other = leaders[int(uniform() * len(leaders))]
+                handle, into = self._pool.crossover(leader, other), near
+            else:
+                handle, into = self._pool.mutate(leader, 1 + int(uniform() * NEAR)), near
+            if handle is not None and handle in self._pool:
+                into[handle] = None
+        handles = list(near | far)
+        is_near = np.array([handle in near for handle in handles], dtype=bool)
+        rows = self.rows(handles) if handles else np.empty((0, self.dimension), dtype=np.float32)
+        self._number += 1
+        free = np.ones(len(handles), dtype=bool)
+        mirror = np.zeros(len(handles), dtype=bool)
+        return View(np.array(handles, dtype=np.int64), rows, free, is_near, mirror, self._number)
