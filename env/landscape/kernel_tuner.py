@@ -78,10 +78,10 @@ def from_kernel_tuner(source: Source) -> Landscape:
     names, objectives = list(map(str, top["tune_params_keys"])), _objectives(top)
     known = {*_RESERVED, *names}
     strings = {*objectives, "time"}
-    entries = []
+    units, ordered, entries = units_in(top.get(BLOCK), "ms"), sorted(names), []
     for key, row in top["cache"].items():
         try:
-            entries.append(_entry(row, sorted(names), known, strings, units_in(top.get(BLOCK), "ms")))
+            entries.append(_entry(row, ordered, known, strings, units))
         except (ValueError, TypeError, OverflowError, AttributeError) as error:
             raise source.error(str(error), f"cache {key!r}") from None
         except KeyError as error:

@@ -12,6 +12,7 @@ T4 has no word for is in ``metadata``: the lists of values as ``tune_params``, t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,7 +43,9 @@ _COSTS = {
     "search_algorithm": "strategy",
 }
 _KEYS = {cost: key for key, cost in _COSTS.items() if key != "compilation_time"}
+_COMPILED = {"registers": "regs", "local_memory_size": "shared"}
 _RELATIVE = "relative_error"
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _DEVICE = ("device_name", "device")
 _METADATA = {*_DEVICE, "kernel_name", "timeunit", "tune_params", BLOCK}
 
@@ -60,11 +63,15 @@ def from_t4(source: Source) -> Landscape:
     dropped, entries = 0, []
     objectives: tuple[str, ...] = ()
     units: dict[str, str] = {}
+    try:
+        unit = unit_of(metadata.get("timeunit", "milliseconds"))
+        own = units_in(metadata.get(BLOCK), unit)
+    except ValueError as error:
+        raise source.error(str(error), "metadata") from None
     for place, result in enumerate(results):
         try:
             objectives = objectives or tuple(map(str, result.get("objectives") or ()))
-            unit = unit_of(metadata.get("timeunit", "milliseconds"))
-            entry, ignored = _entry(result, unit, units_in(metadata.get(BLOCK), unit), units)
+            entry, ignored = _entry(result, unit, own, units)
             entries.append(entry)
             dropped += ignored
         except (ValueError, TypeError, OverflowError, AttributeError) as error:
@@ -130,15 +137,17 @@ def _entry(
         runtimes = [found.pop("time", None)]
     given = runtimes if error is None else []
     mean = found.pop("time", None)
-    facts = facts_of(found)
+    facts = facts_of(found | _compiled(result))
     relative = found.pop(_RELATIVE, None)
     metrics = [(n, frozen(v)) for n, v in found.items() if n not in FACTS]
     if mean is not None and not (given and mean == mean_of(given)):
         metrics.append(("time", *in_unit([mean], unit, own[0])) if is_number(mean) else ("time", frozen(mean)))
+    known = {*_COSTS, "runtimes"}
+    metrics += [(f"times.{key}", frozen(times[key])) for key in times.keys() - known]
     metrics.sort()
     costs = {_COSTS[key]: times[key] for key in _COSTS.keys() & times.keys()}
     entry = Entry(
-        knobs=payload(result["configuration"]),
+        knobs=payload({name: _number(v) for name, v in result["configuration"].items()}),
         times=in_unit(given, unit, own[0]),
         error=error,
         max_error=relative,
@@ -151,6 +160,17 @@ def _entry(
         cost_unit=own[1],
     )
     return entry, error is not None and bool(runtimes)
+
+
+def _compiled(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The compiler's facts as KTT writes them beside T4's own keys."""
+    given = result.get("compilation_data") or {}
+    return {fact: given[key] for key, fact in _COMPILED.items() if is_number(given.get(key))}
+
+
+def _number(value: Any) -> Any:
+    """A whole number that is written as text, as KTT does, as a number."""
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
 
 
 def _costs(costs: Mapping[str, Any], unit: str, own: str) -> tuple[tuple[str, float], ...]:
