@@ -93,7 +93,11 @@ def _by_difference(records: list[_Record]) -> list[_Record]:
     """
     leaves = [dict(_leaves(record.knobs["steps"], "s")) for record in records]
     same = len({tuple(found) for found in leaves}) == 1
-    varying = [n for n in leaves[0] if len({json.dumps(found[n]) for found in leaves}) > 1] if same else []
+    varying = (
+        [n for n in leaves[0] if len({json.dumps(found[n]) for found in leaves}) > 1]
+        if same
+        else []
+    )
     if not varying:
         return records
     return [

@@ -13,7 +13,6 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
@@ -121,7 +120,9 @@ def config_of(text: str | None) -> dict[str, Scalar]:
     knobs: dict[str, Scalar] = {}
     for name, value in given.items():
         listed = isinstance(value, list | tuple)
-        for key, one in [(f"{name}_{i}", v) for i, v in enumerate(value)] if listed else [(name, value)]:
+        for key, one in (
+            [(f"{name}_{i}", v) for i, v in enumerate(value)] if listed else [(name, value)]
+        ):
             knobs[key] = json.dumps(one) if one is None or isinstance(one, list | tuple) else one
     return knobs
 
@@ -199,7 +200,11 @@ def gathered(pairs_: Iterable[tuple[str, Scalar]]) -> dict[str, Any]:
         if value == _UNSET:
             continue
         match = _PLACE.fullmatch(name)
-        plain = json.loads(value) if isinstance(value, str) and value[:1] in ("[", "n") and _json(value) else value
+        plain = (
+            json.loads(value)
+            if isinstance(value, str) and value[:1] in ("[", "n") and _json(value)
+            else value
+        )
         if match:
             config.setdefault(match[1], []).append(plain)
         else:
@@ -213,10 +218,3 @@ def _json(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def hash_name(text: str) -> Path:
-    """The name of a best configuration's file, by its content."""
-    import hashlib
-
-    return Path(f"{hashlib.sha256(text.encode()).hexdigest()}.best_config")

@@ -155,9 +155,7 @@ def _entries(
 
 
 def _distinct(rows: list[tuple[int, dict[str, Any]]], name: str) -> tuple[Scalar, ...]:
-    return ascending(
-        {row[name] for _, row in rows if isinstance(row.get(name), int | float | str)}
-    )
+    return ascending({row[name] for _, row in rows if isinstance(row.get(name), int | float | str)})
 
 
 def _expand(
@@ -174,7 +172,9 @@ def _expand(
             raise source.error(f"{name}: expected a knob value, found {row[name]!r:.80}", number)
         else:
             choices.append((row[name],))
-    return [tuple(zip(seen, combination, strict=True)) for combination in itertools.product(*choices)]
+    return [
+        tuple(zip(seen, combination, strict=True)) for combination in itertools.product(*choices)
+    ]
 
 
 def _entry(row: dict[str, Any], knobs: KnobPayload, unit: str) -> Entry:

@@ -133,16 +133,19 @@ def _entry(
     error, (unit, cost_unit) = _error_of(row, objectives), units
     times: tuple[float, ...] = ()
     mean = row.get("time")
-    metrics: list[tuple[str, Scalar]] = []
-    for name in row.keys() - known:
-        if error is None or not (name in objectives and row[name] == error[0]):
-            metrics.append((name, frozen(row[name])))
+    metrics: list[tuple[str, Scalar]] = [
+        (name, frozen(row[name]))
+        for name in row.keys() - known
+        if error is None or not (name in objectives and row[name] == error[0])
+    ]
     if error is None:
         given = row.get("times", [mean])
         if not isinstance(given, list) or not given or given == [None]:
             raise TypeError(f"times: expected a list of times, found {given!r:.80}")
         if "time" in row and mean != mean_of(given):
-            metrics.append(("time", in_unit([mean], "ms", unit)[0] if is_number(mean) else frozen(mean)))
+            metrics.append(
+                ("time", in_unit([mean], "ms", unit)[0] if is_number(mean) else frozen(mean))
+            )
         times = in_unit(given, "ms", unit)
     metrics.sort()
     costs = [(cost, row[key]) for key, cost in _COSTS.items() if is_number(row.get(key))]
@@ -196,9 +199,7 @@ def to_kernel_tuner(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
         "kernel_name": landscape.kernel,
         "problem_size": metadata.pop("problem_size", sizes),
         "tune_params_keys": list(landscape.knob_names),
-        "tune_params": dict(
-            zip(landscape.knob_names, map(list, landscape.values), strict=True)
-        ),
+        "tune_params": dict(zip(landscape.knob_names, map(list, landscape.values), strict=True)),
     }
     if landscape.objectives:
         one = len(landscape.objectives) == 1
@@ -216,7 +217,9 @@ def to_kernel_tuner(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
             raise LandscapeError(f"two configurations have the key {key!r} in a Kernel Tuner cache")
         rows[key] = encode(row)
     start = json.dumps(head, ensure_ascii=False, indent=0)[:-2]
-    lines = ",\n".join([f"{json.dumps(key, ensure_ascii=False)}: {row}" for key, row in rows.items()])
+    lines = ",\n".join(
+        [f"{json.dumps(key, ensure_ascii=False)}: {row}" for key, row in rows.items()]
+    )
     return f'{start},\n"cache": {{\n{lines}}}\n}}\n', rounded(landscape, "ms")
 
 

@@ -120,7 +120,9 @@ def recognise(source: Source) -> str:
     if lines:
         return "jsonl"
     listed = ", ".join(sorted(keys)) or type(first).__name__
-    raise source.error(f"expected one of the formats {', '.join(FORMATS)}, found keys {listed:.200}")
+    raise source.error(
+        f"expected one of the formats {', '.join(FORMATS)}, found keys {listed:.200}"
+    )
 
 
 def _keys(value: Any) -> set[str]:

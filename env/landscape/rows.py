@@ -114,7 +114,9 @@ def merged(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], list[str]]:
     for entry in entries:
         table.setdefault(entry.knobs, []).append(entry)
         count += 1
-    notes = [f"{count - len(table)} repeated measurements were merged"] if len(table) < count else []
+    notes = (
+        [f"{count - len(table)} repeated measurements were merged"] if len(table) < count else []
+    )
     return tuple(_together(group) for group in table.values()), notes
 
 

@@ -122,7 +122,7 @@ class Source:
 
 def breaks_off(line: str) -> bool:
     """Whether a text that is no JSON is the start of one: it has an open bracket or string."""
-    if not line.lstrip().startswith(("{", "[")):
+    if not line.lstrip().startswith("{"):
         return False
     depth = 0
     for match in _TOKEN.finditer(line):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.env.landscape.python_values import values_of
-from kernelwright.env.landscape.record import JsonText, Landscape
+from kernelwright.env.landscape.record import Landscape
 from kernelwright.env.landscape.rows import knob_value
 from kernelwright.env.landscape.source import Source
 from kernelwright.env.types import Scalar
@@ -39,7 +39,7 @@ class SpaceFile:
     conditions: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     sha256: str = ""
-    rest: JsonText = JsonText("{}")
+    rest: str = "{}"
 
 
 def from_t1(source: Source) -> SpaceFile:
@@ -75,7 +75,7 @@ def from_t1(source: Source) -> SpaceFile:
         tuple(conditions),
         tuple(sizes) if fits else (),
         source.sha256,
-        JsonText(json.dumps(document)),
+        json.dumps(document),
     )
 
 
@@ -90,7 +90,9 @@ def _parameter(one: Mapping[str, Any]) -> Parameter:
     default = one.get("Default")
     default = default[0] if isinstance(default, list) and default else default
     typed = [_typed(name, kind, value) for value in values]
-    return Parameter(name, kind, tuple(typed), None if default is None else _typed(name, kind, default))
+    return Parameter(
+        name, kind, tuple(typed), None if default is None else _typed(name, kind, default)
+    )
 
 
 def _typed(name: str, kind: str, value: Any) -> Scalar:
@@ -119,7 +121,11 @@ def _kind(values: tuple[Scalar, ...]) -> str:
     kinds = {type(value) for value in values}
     if kinds == {int, float}:
         return "float"
-    return {int: "int", float: "float", bool: "bool"}.get(kinds.pop(), "string") if len(kinds) == 1 else "string"
+    return (
+        {int: "int", float: "float", bool: "bool"}.get(kinds.pop(), "string")
+        if len(kinds) == 1
+        else "string"
+    )
 
 
 def to_t1(space: SpaceFile | Landscape) -> tuple[str, tuple[str, ...]]:
@@ -151,7 +157,9 @@ def _words(text: str) -> set[str]:
 
 
 def _written(parameter: Parameter) -> dict[str, Any]:
-    plain = list(map(str, parameter.values)) if parameter.kind == "string" else list(parameter.values)
+    plain = (
+        list(map(str, parameter.values)) if parameter.kind == "string" else list(parameter.values)
+    )
     out = {"Name": parameter.name, "Type": parameter.kind, "Values": repr(plain)}
     if parameter.default is not None:
         out["Default"] = parameter.default

@@ -141,7 +141,9 @@ def _entry(
     relative = found.pop(_RELATIVE, None)
     metrics = [(n, frozen(v)) for n, v in found.items() if n not in FACTS]
     if mean is not None and not (given and mean == mean_of(given)):
-        metrics.append(("time", *in_unit([mean], unit, own[0])) if is_number(mean) else ("time", frozen(mean)))
+        metrics.append(
+            ("time", *in_unit([mean], unit, own[0])) if is_number(mean) else ("time", frozen(mean))
+        )
     known = {*_COSTS, "runtimes"}
     metrics += [(f"times.{key}", frozen(times[key])) for key in times.keys() - known]
     metrics.sort()
@@ -204,7 +206,9 @@ def to_t4(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     results = [encode(_result(entry, landscape, unit, units)) for entry in landscape.entries]
     lines = ",\n".join(results)
-    text = f'{{"metadata": {encode(head)},\n"schema_version": "1.0.0",\n"results": [\n{lines}\n]}}\n'
+    text = (
+        f'{{"metadata": {encode(head)},\n"schema_version": "1.0.0",\n"results": [\n{lines}\n]}}\n'
+    )
     return text, rounded(landscape, unit)
 
 

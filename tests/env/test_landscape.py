@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.env.landscape.jsonl import read_jsonl, write_jsonl
+from kernelwright.env.landscape.jsonl import read_jsonl
 from kernelwright.env.landscape.open import locate, open_landscape, shipped_landscapes
 from kernelwright.env.landscape.record import Entry, LandscapeError
+from kernelwright.env.landscape.save import save
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "h200_attention"
 # Best time in us, and how many configurations are within 5% and 2x of it: the data's own README.
@@ -68,7 +69,7 @@ def test_written_landscapes_read_back(tmp_path, name):
     ]
     header = HEADER | {"default": {"bm": 16}, "cublas_us": [3.0]}
     first = read_jsonl(write(tmp_path / "a.jsonl", rows, header))
-    write_jsonl(first, tmp_path / name)
+    assert save(first, tmp_path / name) == ()
     again = read_jsonl(tmp_path / name)
     assert again.entries == first.entries
     for field in ("kernel", "device", "extents", "knob_names", "library", "library_ns", "default"):
@@ -98,7 +99,7 @@ DAMAGED = [
     ('{"m": 8}\n{"bm": 16, "us": [1], "error": "x"}\n', ":2: expected either samples or an error"),
     ('{"m": 8}\n{"bm": [1], "us": [1]}\n', "bm: expected a knob value"),
     ('{"m": 8}\n{"bm": 16, "us": [1]}\n{"bm": 16, "us": [2]}\n', "stands twice"),
-    ('{"m": 8, "unit": "ms"}\n{"bm": 16, "us": [1]}\n', "unit: expected 'us'"),
+    ('{"m": 8, "unit": "h"}\n{"bm": 16, "us": [1]}\n', "unit: expected one of 'ns', 'us'"),
     ('{"m": 8, "knobs": 3}\n{"bm": 16, "us": [1]}\n', "knobs: expected a list"),
     ('{"m": 8, "default": {"bm": 64}}\n{"bm": 16, "us": [1]}\n', r"default .* is not among"),
     ('{"m": 8, "knobs": ["bm"]}\n', "at least one configuration"),
@@ -129,9 +130,9 @@ def test_a_truncated_gzip_is_refused(tmp_path):
 def test_names_that_do_not_exist_get_the_nearest(tmp_path):
     with pytest.raises(LandscapeError, match="did you mean 'h200_gemm_4096x4096x4096'"):
         locate("h200_gemm_4096x4096x409")
-    (tmp_path / "a.csv").write_text("")
-    with pytest.raises(LandscapeError, match=r"ending in \.jsonl or \.jsonl\.gz"):
-        locate("a.csv", tmp_path)
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(LandscapeError, match=r"ending in \.jsonl or \.jsonl\.gz or \.json"):
+        locate("a.txt", tmp_path)
 
 
 def test_an_edited_file_is_read_again(tmp_path):
