@@ -93,8 +93,8 @@ def _rows(source: Source) -> tuple[list[tuple[dict[str, str], dict[str, Scalar]]
     if not out:
         raise source.error("expected at least one configuration, found none")
     done = {json.dumps(config) for _, config in out}
-    begun = [config for _, row in rows if row["status"] == "started" and (config := row["config"])]
-    unfinished = sum(json.dumps(config_of(config)) not in done for config in begun)
+    begun = [row["config"] for _, row in rows if row.get("status") == "started" and row["config"]]
+    unfinished = sum(json.dumps(config_of(text)) not in done for text in begun)
     left.pop("started", None)
     notes = [f"{count} rows of status {status!r} are not read" for status, count in left.items()]
     if unfinished:

@@ -3,8 +3,9 @@
 Header keys that are read: ``kernel``, ``gpu``, ``unit`` (``us`` unless given), the library's
 samples (``cublas_us``, ``sdpa_us``, or ``library`` with ``library_ns``), ``default`` (a mapping of
 knob values), ``knobs`` (the knob names, if they are not the known ones), ``values`` (the full lists
-of their values), ``objectives``, any whole number that names a known extent (``m n k``, ``heads seq
-dim``) or a mapping ``extents``. Other keys are metadata, as is the mapping ``metadata``.
+of their values), ``objectives``, ``cost_unit`` (``s`` unless given), any whole number that names a
+known extent (``m n k``, ``heads seq dim``) or a mapping ``extents``. Other keys are metadata, as is
+the mapping ``metadata``.
 
 A row has the knobs, and times under the header's unit (a list of samples) or ``error`` (with
 ``failure``, the kind of it); ``err`` is the relative error of the result; ``regs spills shared``
@@ -38,6 +39,7 @@ KNOWN_KNOBS = ("bm", "bn", "bk", "warps", "stages", "group_m")
 EXTENTS = ("m", "n", "k", "heads", "seq", "dim")
 LIBRARIES = {"cublas_us": "cublas", "sdpa_us": "sdpa"}
 _HEADER = {
+    "cost_unit",
     *("kernel", "gpu", "unit", "knobs", "values", "default", "objectives", "extents", "metadata"),
     *("library", "library_ns", *LIBRARIES),
 }
@@ -61,10 +63,11 @@ def from_jsonl(source: Source) -> Landscape:
     """`read_jsonl` of a file that is open already."""
     (number, header), *rows = source.rows()
     names = _names(source, header, rows)
-    unit = header.get("unit", "us")
-    if unit not in SCALES:
-        expected = f"one of {', '.join(map(repr, SCALES))}"
-        raise source.error(f"unit: expected {expected}, found {unit!r:.80}", number)
+    unit, cost_unit = header.get("unit", "us"), header.get("cost_unit", "s")
+    for key, found in (("unit", unit), ("cost_unit", cost_unit)):
+        if not isinstance(found, str) or found not in SCALES:
+            expected = f"one of {', '.join(map(repr, SCALES))}"
+            raise source.error(f"{key}: expected {expected}, found {found!r:.80}", number)
     for key, kind in (("default", dict), ("values", dict), ("objectives", list)):
         if not isinstance(header.get(key, kind()), kind):
             what = "mapping" if kind is dict else "list"
@@ -75,7 +78,7 @@ def from_jsonl(source: Source) -> Landscape:
             device=str(header.get("gpu", "")),
             extents=_extents(header),
             knob_names=tuple(names),
-            entries=tuple(_entries(source, rows, names, unit)),
+            entries=tuple(_entries(source, rows, names, (unit, cost_unit))),
             library=_library(header),
             library_ns=_library_ns(header),
             default=tuple(sorted(header["default"].items())) if "default" in header else None,
@@ -133,15 +136,15 @@ def _is_extent(name: str, value: Any) -> bool:
 
 
 def _entries(
-    source: Source, rows: list[tuple[int, dict[str, Any]]], names: list[str], unit: str
+    source: Source, rows: list[tuple[int, dict[str, Any]]], names: list[str], units: tuple[str, str]
 ) -> Iterator[Entry]:
-    ordered = sorted(names)
+    ordered, (unit, cost_unit) = sorted(names), units
     seen: dict[str, tuple[Scalar, ...]] = {}
     for number, row in rows:
         try:
             knobs = tuple([(name, row[name]) for name in ordered])
             if all(isinstance(value, int | float | str) for _, value in knobs):
-                yield _entry(row, knobs, unit)
+                yield _entry(row, knobs, unit, cost_unit)
                 continue
         except KeyError:
             seen = seen or {name: _distinct(rows, name) for name in ordered}
@@ -149,7 +152,7 @@ def _entries(
             raise source.error(str(error), number) from None
         for knobs in _expand(source, number, row, seen or dict.fromkeys(ordered, ())):
             try:
-                yield _entry(row, knobs, unit)
+                yield _entry(row, knobs, unit, cost_unit)
             except (ValueError, TypeError, OverflowError) as error:
                 raise source.error(str(error), number) from None
 
@@ -177,9 +180,9 @@ def _expand(
     ]
 
 
-def _entry(row: dict[str, Any], knobs: KnobPayload, unit: str) -> Entry:
+def _entry(row: dict[str, Any], knobs: KnobPayload, unit: str, cost_unit: str) -> Entry:
     error = row.get("error")
-    costs, cost_unit = [], "s"
+    costs = []
     for key in row.keys() & _COST_KEYS.keys():
         cost, cost_unit = _COST_KEYS[key]
         costs.append((cost, row[key]))
@@ -222,6 +225,8 @@ def header_of(landscape: Landscape, unit: str) -> dict[str, Any]:
     flat = tuple((name, extents[name]) for name in EXTENTS if name in extents)
     header |= extents if flat == landscape.extents else {"extents": extents}
     header |= {"gpu": landscape.device, "unit": unit, "knobs": list(landscape.knob_names)}
+    if landscape.entries[0].cost_unit != "s":
+        header["cost_unit"] = landscape.entries[0].cost_unit
     occurring = Landscape("", "", (), landscape.knob_names, landscape.entries).values
     if landscape.values != occurring:
         header["values"] = {

@@ -132,7 +132,7 @@ def _entry(
     knobs = tuple([(name, knob_value(name, row[name])) for name in names])
     error, (unit, cost_unit) = _error_of(row, objectives), units
     times: tuple[float, ...] = ()
-    mean = row.get("time")
+    mean: Any = row.get("time")
     metrics: list[tuple[str, Scalar]] = [
         (name, frozen(row[name]))
         for name in row.keys() - known
@@ -143,14 +143,12 @@ def _entry(
         if not isinstance(given, list) or not given or given == [None]:
             raise TypeError(f"times: expected a list of times, found {given!r:.80}")
         if "time" in row and mean != mean_of(given):
-            metrics.append(
-                ("time", in_unit([mean], "ms", unit)[0] if is_number(mean) else frozen(mean))
-            )
+            metrics.append(("time", time_in(mean, "ms", unit)))
         times = in_unit(given, "ms", unit)
     metrics.sort()
     costs = [(cost, row[key]) for key, cost in _COSTS.items() if is_number(row.get(key))]
     if cost_unit != "ms":
-        costs = [(cost, *in_unit([value], "ms", cost_unit)) for cost, value in costs]
+        costs = [(cost, in_unit([value], "ms", cost_unit)[0]) for cost, value in costs]
     return Entry(
         knobs,
         times,
@@ -169,6 +167,11 @@ def _entry(
 def mean_of(times: Sequence[float]) -> float:
     """The mean of times as this project writes it; a mean that is another one is kept."""
     return sum(times) / len(times)
+
+
+def time_in(value: Any, unit: str, to: str) -> Scalar:
+    """A metric that is a time, in another unit; what is no number stays what it is."""
+    return in_unit([value], unit, to)[0] if is_number(value) else frozen(value)
 
 
 def _error_of(row: Mapping[str, Any], objectives: set[str]) -> tuple[str, Failure] | None:
@@ -227,6 +230,10 @@ def _check_names(landscape: Landscape) -> None:
     metrics = {name for entry in landscape.entries for name, _ in entry.metrics}
     knobs = set(landscape.knob_names)
     taken = sorted((knobs | metrics - {"time"}) & _RESERVED) + sorted(knobs & metrics)
+    failed = {
+        name for entry in landscape.entries if entry.error is not None for name, _ in entry.metrics
+    }
+    taken += sorted(failed & {*(landscape.objectives[:1] or ("time",))})
     top = sorted(({name for name, _ in landscape.metadata} - {"problem_size"}) & _TOP)
     if taken or top:
         found = ", ".join(dict.fromkeys(taken + top))
@@ -239,9 +246,7 @@ def _row_of(entry: Entry, names: tuple[str, ...], objective: str) -> dict[str, A
     metrics = {name: thawed(value) for name, value in entry.metrics}
     if entry.error is None:
         times = in_unit(entry.times, entry.unit, "ms")
-        mean = metrics.pop("time", None)
-        if is_number(mean):
-            (mean,) = in_unit([mean], entry.unit, "ms")
+        mean = thawed(time_in(metrics.pop("time"), entry.unit, "ms")) if "time" in metrics else None
         row |= {"time": mean_of(times) if mean is None else mean, "times": list(times)}
     else:
         assert entry.failure is not None

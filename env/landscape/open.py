@@ -80,7 +80,11 @@ def _open(path: Path, _mtime_ns: int, _size: int) -> Landscape:
 
 def read_landscape(path: Path) -> Landscape:
     """`open_landscape`, afresh."""
-    source = Source(path)
+    return read_source(Source(path))
+
+
+def read_source(source: Source) -> Landscape:
+    """The landscape in a file that is open already."""
     name = recognise(source)
     if name == "t1":
         raise source.error("expected results, found the description of a search space (T1)")

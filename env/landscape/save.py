@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.env.landscape import FORMATS, WRITERS
-from kernelwright.env.landscape.open import read_landscape, recognise
+from kernelwright.env.landscape.open import read_source, recognise
 from kernelwright.env.landscape.record import Landscape, LandscapeError
 from kernelwright.env.landscape.source import Source
 from kernelwright.env.landscape.t1 import SpaceFile, from_t1, to_t1
@@ -100,10 +100,10 @@ def convert(path: Path, out: Path, form: str | None = None) -> Conversion:
     Raises:
         LandscapeError: if the first is no landscape, or the other's format cannot hold it.
     """
-    source = Source(path)
-    read, written = recognise(source), format_of(out, form)
+    source, written = Source(path), format_of(out, form)
+    read = recognise(source)
     if read != "t1":
-        landscape = read_landscape(path)
+        landscape = read_source(source)
         lost = save(landscape, out, written)
         return Conversion(read, written, len(landscape.entries), landscape.notes, lost)
     if written != "t1":

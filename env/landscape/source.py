@@ -61,7 +61,7 @@ class Source:
             LandscapeError: naming the line that is no JSON object.
         """
         lines = [(n, line) for n, line in enumerate(self.text.split("\n"), 1) if line.strip()]
-        rows = []
+        rows: list[tuple[int, dict[str, Any]]] = []
         for number, line in lines:
             try:
                 row = json.loads(line)

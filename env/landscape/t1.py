@@ -50,7 +50,8 @@ def from_t1(source: Source) -> SpaceFile:
     """
     document = source.document
     space = document.get("ConfigurationSpace") if isinstance(document, dict) else None
-    given = space.get("TuningParameters") if isinstance(space, dict) else None
+    space = space if isinstance(space, dict) else {}
+    given = space.get("TuningParameters")
     if not isinstance(given, list) or not given:
         raise source.error("expected a list of ConfigurationSpace.TuningParameters (T1)")
     parameters = []
@@ -68,7 +69,8 @@ def from_t1(source: Source) -> SpaceFile:
         conditions.append(text)
     kernel = document.get("KernelSpecification") or {}
     sizes = kernel.get("ProblemSize")
-    fits = isinstance(sizes, list) and all(type(s) is int and s > 0 for s in sizes)
+    sizes = sizes if isinstance(sizes, list) else []
+    fits = all(type(size) is int and size > 0 for size in sizes)
     return SpaceFile(
         str(kernel.get("KernelName", "")),
         tuple(parameters),
@@ -101,7 +103,7 @@ def _typed(name: str, kind: str, value: Any) -> Scalar:
         return float(value)
     if wanted is bool and value in (0, 1):
         return bool(value)
-    if type(value) is not wanted or (kind == "uint" and value < 0):
+    if type(value) is not wanted or (kind == "uint" and int(value) < 0):
         raise ValueError(f"{name}: expected a value of type {kind}, found {value!r:.80}")
     return knob_value(name, value)
 
@@ -160,7 +162,7 @@ def _written(parameter: Parameter) -> dict[str, Any]:
     plain = (
         list(map(str, parameter.values)) if parameter.kind == "string" else list(parameter.values)
     )
-    out = {"Name": parameter.name, "Type": parameter.kind, "Values": repr(plain)}
+    out: dict[str, Any] = {"Name": parameter.name, "Type": parameter.kind, "Values": repr(plain)}
     if parameter.default is not None:
         out["Default"] = parameter.default
     return out

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernelwright.env.landscape.block import BLOCK, block_of, in_block, rounded, units_in
-from kernelwright.env.landscape.kernel_tuner import mean_of
+from kernelwright.env.landscape.kernel_tuner import mean_of, time_in
 from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
 from kernelwright.env.landscape.rows import (
     FACTS,
@@ -70,6 +70,9 @@ def from_t4(source: Source) -> Landscape:
         raise source.error(str(error), "metadata") from None
     for place, result in enumerate(results):
         try:
+            if metadata.get("autotuner") == "KTT":
+                numbers = {k: _number(v) for k, v in result["configuration"].items()}
+                result = {**result, "configuration": numbers}
             objectives = objectives or tuple(map(str, result.get("objectives") or ()))
             entry, ignored = _entry(result, unit, own, units)
             entries.append(entry)
@@ -136,20 +139,19 @@ def _entry(
     elif not runtimes:
         runtimes = [found.pop("time", None)]
     given = runtimes if error is None else []
-    mean = found.pop("time", None)
+    mean = found.pop("time", None) if error is None else None
+    timed = error is not None and bool(runtimes or is_number(found.pop("time", None)))
     facts = facts_of(found | _compiled(result))
     relative = found.pop(_RELATIVE, None)
     metrics = [(n, frozen(v)) for n, v in found.items() if n not in FACTS]
     if mean is not None and not (given and mean == mean_of(given)):
-        metrics.append(
-            ("time", *in_unit([mean], unit, own[0])) if is_number(mean) else ("time", frozen(mean))
-        )
+        metrics.append(("time", time_in(mean, unit, own[0])))
     known = {*_COSTS, "runtimes"}
     metrics += [(f"times.{key}", frozen(times[key])) for key in times.keys() - known]
     metrics.sort()
     costs = {_COSTS[key]: times[key] for key in _COSTS.keys() & times.keys()}
     entry = Entry(
-        knobs=payload({name: _number(v) for name, v in result["configuration"].items()}),
+        knobs=payload(result["configuration"]),
         times=in_unit(given, unit, own[0]),
         error=error,
         max_error=relative,
@@ -161,7 +163,7 @@ def _entry(
         unit=own[0],
         cost_unit=own[1],
     )
-    return entry, error is not None and bool(runtimes)
+    return entry, timed
 
 
 def _compiled(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,7 +191,11 @@ def to_t4(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     """
     metrics = {name for entry in landscape.entries for name, _ in entry.metrics}
     metadata = {name: thawed(value) for name, value in landscape.metadata}
-    taken = sorted((metrics & {*FACTS, _RELATIVE}) | (metadata.keys() & _METADATA))
+    failed = {name for e in landscape.entries if e.error is not None for name, _ in e.metrics}
+    error = {*(landscape.objectives[:1] or ("time",))}
+    taken = sorted(
+        (metrics & {*FACTS, _RELATIVE}) | (metadata.keys() & _METADATA) | (failed & error)
+    )
     if taken:
         raise LandscapeError(f"expected other names than {', '.join(taken)} in T4")
     unit = landscape.entries[0].unit
@@ -247,11 +253,9 @@ def _measurements(
     if entry.error is not None:
         found[landscape.objectives[0] if landscape.objectives else "time"] = entry.error
     else:
-        mean = found.get("time")
-        given = in_unit([mean], entry.unit, unit)[0] if is_number(mean) else mean
-        found = {"time": mean_of(runtimes) if mean is None else given} | found
-        if mean is not None:
-            found["time"] = given
+        moved = thawed(time_in(found["time"], entry.unit, unit)) if "time" in found else None
+        found = {"time": None} | found
+        found["time"] = mean_of(runtimes) if moved is None else moved
     found |= dict(entry.facts)
     if entry.max_error is not None:
         found[_RELATIVE] = entry.max_error

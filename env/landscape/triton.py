@@ -19,7 +19,7 @@ from kernelwright.env.landscape.source import Source
 from kernelwright.env.landscape.units import in_unit
 
 _ENDING = ".autotune.json"
-_FIELDS = {
+_FIELDS: dict[str, Any] = {
     "num_warps": 4,
     "num_stages": 3,
     "num_ctas": 1,
@@ -107,13 +107,13 @@ def to_triton(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
 
 
 def _config(names: tuple[str, ...], entry: Entry) -> dict[str, Any]:
-    knobs, config = dict(entry.knobs), dict(_FIELDS)
-    config["kwargs"] = kwargs = {}
+    knobs, fields = dict(entry.knobs), dict(_FIELDS)
+    kwargs: dict[str, Any] = {}
     for name in names:
         field = _SHORT.get(name, name)
         value = None if knobs[name] == "null" else knobs[name]
-        (config if field in _FIELDS else kwargs)[field] = value
-    return {"kwargs": config.pop("kwargs"), **config}
+        (fields if field in _FIELDS else kwargs)[field] = value
+    return {"kwargs": kwargs, **fields}
 
 
 def quantiles_ms(entry: Entry) -> list[float]:

@@ -16,13 +16,15 @@ by the same section, is the relative error of its weight.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from kernelwright.env.types import Arrays, ErrorModel, Knob, Problem, TensorSpec, Workload
 
+Doubles: TypeAlias = NDArray[np.float64]
 Extent = Annotated[int, Field(ge=1, le=1 << 20)]
 
 KNOBS = (
@@ -90,10 +92,11 @@ def attention_gpu(
     )
 
 
-def _head(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.ndarray:
+def _head(q: Doubles, k: Doubles, v: Doubles, causal: bool) -> Doubles:
     """Attention of one head, of arrays (seq, dim)."""
     scores = q @ k.T / math.sqrt(q.shape[1])
     if causal:
         scores[np.triu_indices(len(scores), 1)] = -math.inf
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return (weights / weights.sum(axis=1, keepdims=True)) @ v
+    out: Doubles = (weights / weights.sum(axis=1, keepdims=True)) @ v
+    return out
