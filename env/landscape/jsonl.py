@@ -43,6 +43,7 @@ _HEADER = {
     *("kernel", "gpu", "unit", "knobs", "values", "default", "objectives", "extents", "metadata"),
     *("library", "library_ns", *LIBRARIES),
 }
+_SCALARS = {int, float, str, bool}
 _COST_KEYS = {f"{cost}_{unit}": (cost, unit) for unit in SCALES for cost in COSTS}
 _ROW = {
     *(*SCALES, "error", "failure", "err", "timestamp", "metrics", *FACTS, *_COST_KEYS),
@@ -143,7 +144,7 @@ def _entries(
     for number, row in rows:
         try:
             knobs = tuple([(name, row[name]) for name in ordered])
-            if all(isinstance(value, int | float | str) for _, value in knobs):
+            if {type(value) for _, value in knobs} <= _SCALARS:
                 yield _entry(row, knobs, unit, cost_unit)
                 continue
         except KeyError:

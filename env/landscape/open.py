@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -85,11 +88,24 @@ def read_landscape(path: Path) -> Landscape:
 
 def read_source(source: Source) -> Landscape:
     """The landscape in a file that is open already."""
-    name = recognise(source)
-    if name == "t1":
-        raise source.error("expected results, found the description of a search space (T1)")
-    landscape: Landscape = _reader(name)(source)
+    with _uncollected():
+        name = recognise(source)
+        if name == "t1":
+            raise source.error("expected results, found the description of a search space (T1)")
+        landscape: Landscape = _reader(name)(source)
     return landscape
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would look through a million values that all stay."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _reader(name: str) -> Any:

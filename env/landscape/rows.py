@@ -52,6 +52,8 @@ def knob_value(name: str, value: Any) -> Scalar:
 
 def payload(row: Mapping[str, Any]) -> KnobPayload:
     """Knob values by name as a configuration."""
+    if set(map(type, row.values())) <= {int, str, bool}:
+        return tuple(sorted(row.items()))
     return tuple((name, knob_value(name, row[name])) for name in sorted(row))
 
 
@@ -63,6 +65,8 @@ def numbers(name: str, value: Any, unit: str) -> tuple[float, ...]:
     """
     if not isinstance(value, list) or not value:
         raise TypeError(f"{name}: expected a list of times, found {value!r:.80}")
+    if set(map(type, value)) <= {int, float}:
+        return tuple(value)
     for each in value:
         if not isinstance(each, int | float) or isinstance(each, bool):
             raise TypeError(f"{name}: expected a time in {unit}, found {each!r:.80}")
@@ -71,7 +75,7 @@ def numbers(name: str, value: Any, unit: str) -> tuple[float, ...]:
 
 def is_number(value: Any) -> bool:
     """Whether a JSON value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
 def facts_of(row: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:

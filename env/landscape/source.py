@@ -61,6 +61,9 @@ class Source:
             LandscapeError: naming the line that is no JSON object.
         """
         lines = [(n, line) for n, line in enumerate(self.text.split("\n"), 1) if line.strip()]
+        whole = self._together(lines)
+        if whole is not None:
+            return whole
         rows: list[tuple[int, dict[str, Any]]] = []
         for number, line in lines:
             try:
@@ -77,6 +80,18 @@ class Source:
                 raise self.error(f"expected a JSON object, found {type(row).__name__}", number)
             rows.append((number, row))
         return rows
+
+    def _together(self, lines: list[tuple[int, str]]) -> list[tuple[int, dict[str, Any]]] | None:
+        """The rows of lines that are all JSON objects, parsed at once; None if they are not."""
+        if _SURROGATE.search(self.text):
+            return None
+        try:
+            values = json.loads("[" + ",".join([line for _, line in lines]) + "]")
+        except (ValueError, RecursionError):
+            return None
+        if len(values) != len(lines) or not all(isinstance(value, dict) for value in values):
+            return None
+        return [(number, value) for (number, _), value in zip(lines, values, strict=True)]
 
     def error(self, message: str, place: int | str | None = None) -> LandscapeError:
         """A refusal that names the file and the place (a line's number, or a path in JSON)."""

@@ -42,6 +42,7 @@ _COSTS = {
     "framework": "framework",
     "search_algorithm": "strategy",
 }
+_TIMES = {*_COSTS, "runtimes"}
 _KEYS = {cost: key for key, cost in _COSTS.items() if key != "compilation_time"}
 _COMPILED = {"registers": "regs", "local_memory_size": "shared"}
 _RELATIVE = "relative_error"
@@ -146,8 +147,7 @@ def _entry(
     metrics = [(n, frozen(v)) for n, v in found.items() if n not in FACTS]
     if mean is not None and not (given and mean == mean_of(given)):
         metrics.append(("time", time_in(mean, unit, own[0])))
-    known = {*_COSTS, "runtimes"}
-    metrics += [(f"times.{key}", frozen(times[key])) for key in times.keys() - known]
+    metrics += [(f"times.{key}", frozen(times[key])) for key in times.keys() - _TIMES]
     metrics.sort()
     costs = {_COSTS[key]: times[key] for key in _COSTS.keys() & times.keys()}
     entry = Entry(
@@ -178,7 +178,9 @@ def _number(value: Any) -> Any:
 
 
 def _costs(costs: Mapping[str, Any], unit: str, own: str) -> tuple[tuple[str, float], ...]:
-    given = [(cost, costs[cost]) for cost in _KEYS if is_number(costs.get(cost))]
+    given = [(cost, costs[cost]) for cost in _KEYS if cost in costs and is_number(costs[cost])]
+    if unit == own:
+        return tuple(given)
     moved = in_unit([value for _, value in given], unit, own)
     return tuple(zip([cost for cost, _ in given], moved, strict=True))
 
