@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kernelwright.configs.record import entry_of
+from kernelwright.configs.entries import entry_of
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import Landscape

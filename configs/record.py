@@ -12,45 +12,32 @@ import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from kernelwright.configs.build import Built, build
+from kernelwright.configs.entries import entry_of
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.env.landscape.jsonl import header_of, read_jsonl, row_of
 from kernelwright.env.landscape.open import read_landscape
-from kernelwright.env.landscape.record import COSTS, Entry, Failure, Landscape, LandscapeError
-from kernelwright.env.landscape.rows import FACTS
+from kernelwright.env.landscape.record import Entry, Landscape, LandscapeError
 from kernelwright.env.landscape.save import format_of, render, save
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     Candidate,
     ExtentRange,
     KnobPayload,
-    Measurement,
     Reference,
     Request,
     Role,
     Stage,
-    Status,
-    Unpaired,
-    Verdict,
 )
 from kernelwright.search.campaign import JudgeError
 
-_FAILURES = {
-    Status.BUILD_ERROR: Failure.COMPILE,
-    Status.CRASHED: Failure.RUNTIME,
-    Status.OVER_LIMIT: Failure.RUNTIME,
-    Status.WRONG: Failure.CORRECTNESS,
-    Status.TOO_FAST: Failure.CORRECTNESS,
-    Status.TIMEOUT: Failure.TIMEOUT,
-    Status.REJECTED: Failure.CONSTRAINTS,
-}
 # What changes nothing about a measurement.
 _NOT_IDENTITY = ("name", "driver", "agents", "budget", "stop", "batch", "workers")
 _CAMPAIGN = "campaign"
@@ -261,44 +248,6 @@ def _measured(job: _Job, todo: list[Candidate]) -> Iterator[tuple[Candidate, Ent
         verdicts = list(target.evaluate(requests))
         for place, candidate in enumerate(chunk):
             yield candidate, entry_of(candidate, verdicts[place * repeats : (place + 1) * repeats])
-
-
-def entry_of(candidate: Candidate, verdicts: Sequence[Verdict]) -> Entry | None:
-    """The entry of a candidate's verdicts; one that failed once has failed.
-
-    Raises:
-        JudgeError: if the judge is at fault.
-    """
-    knobs: KnobPayload = candidate.payload  # type: ignore[assignment]
-    failed = next((v for v in verdicts if not v.status.passed), None)
-    said = failed or verdicts[0]
-    if said.status is Status.BROKEN:
-        raise JudgeError(f"{candidate}: {said.code}: {said.evidence}")
-    if said.status is Status.UNSTABLE:
-        return None
-    known = {f"{cost}_s": cost for cost in COSTS}
-    facts = dict(said.facts)
-    entry = Entry(
-        knobs,
-        (1.0,),
-        max_error=said.max_error,
-        facts=tuple((name, facts[name]) for name in FACTS if name in facts),
-        costs=tuple((cost, facts[name]) for name, cost in known.items() if name in facts),
-        metrics=tuple(sorted((n, v) for n, v in facts.items() if n not in {*FACTS, *known})),
-        unit="ns",
-    )
-    if failed is not None:
-        text = said.evidence.removeprefix("recorded: ") or str(said.code)
-        return replace(entry, times=(), error=text, failure=_FAILURES[said.status])
-    times = tuple(time for v in verdicts for time in _times(v.measurements[0], reference=False))
-    return replace(entry, times=times)
-
-
-def _times(measurement: Measurement, *, reference: bool) -> tuple[float, ...]:
-    samples = measurement.samples
-    if isinstance(samples, Unpaired):
-        return samples.reference_ns if reference else samples.candidate_ns
-    return tuple(pair[int(reference)] for pairs in samples for pair in pairs.samples_ns)
 
 
 def _landscape(job: _Job, entries: tuple[Entry, ...]) -> Landscape:

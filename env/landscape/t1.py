@@ -103,7 +103,7 @@ def _typed(name: str, kind: str, value: Any) -> Scalar:
         return float(value)
     if wanted is bool and value in (0, 1):
         return bool(value)
-    if type(value) is not wanted or (kind == "uint" and int(value) < 0):
+    if type(value) is not wanted or (kind == "uint" and isinstance(value, int) and value < 0):
         raise ValueError(f"{name}: expected a value of type {kind}, found {value!r:.80}")
     return knob_value(name, value)
 
