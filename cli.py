@@ -70,6 +70,7 @@ def _fail(
 def _refusals(*, as_json: bool) -> Iterator[None]:
     """Turns the errors a user can cause into exit codes."""
     from kernelwright.configs.errors import ConfigError
+    from kernelwright.env.landscape.record import LandscapeError
     from kernelwright.search.campaign import DriverError, JudgeError, ReplayError
     from kernelwright.search.store import StoreError
 
@@ -80,6 +81,8 @@ def _refusals(*, as_json: bool) -> Iterator[None]:
         _show_cause(error)
         _fail(2, str(error), as_json=as_json, body=error.to_json())
     except StoreError as error:
+        _fail(2, str(error), as_json=as_json)
+    except LandscapeError as error:
         _fail(2, str(error), as_json=as_json)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
@@ -256,14 +259,86 @@ def export(
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="FILE", help="Write it there instead.")
     ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="F", help="c, triton or helion.")] = "c",
 ) -> None:
-    """Print the winner as C that compiles alone."""
+    """Print the winner: as C that compiles alone, or as a tuning cache of another tuner."""
     with _winner_refusals(as_json=False):
+        from kernelwright.configs.exchange import BEST_FORMATS, export_best
         from kernelwright.configs.winner import export as export_winner
 
-        text = export_winner(folder, out)
+        if form not in ("c", *BEST_FORMATS):
+            expected = ", ".join(("c", *BEST_FORMATS))
+            _fail(2, f"--format: expected one of {expected}, found {form!r}", as_json=False)
+        text = export_winner(folder, out) if form == "c" else export_best(folder, form, out)
         if out is None:
             sys.stdout.write(text)
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="A landscape's file or a shipped name.")
+    ],
+    out: Annotated[str, typer.Option("-o", "--out", metavar="OUT", help="The file to write.")],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help="Its format; by its ending unless given."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a landscape in another format, and say what that one does not hold."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.exchange import convert as convert_landscape
+
+        done = convert_landscape(source, out, form)
+        if as_json:
+            _print_json(done)
+            return
+        console = _console()
+        count = f"{done['entries']:,} configurations, " if done["entries"] else ""
+        console.print(f"{count}{done['read']} to {done['written']}: {out}", soft_wrap=True)
+        for note in done["notes"]:
+            console.print(f"note: {note}", soft_wrap=True)
+        for lost in done["lost"]:
+            console.print(f"lost: {lost}", soft_wrap=True)
+
+
+@app.command()
+def record(
+    config: Config,
+    out: Annotated[
+        str,
+        typer.Option("-o", "--out", metavar="FILE", help="The landscape's file, by its ending."),
+    ],
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Configurations at most; all unless set.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Times of each configuration.")
+    ] = 5,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a campaign's whole space into a landscape, or go on with it."""
+    with _refusals(as_json=as_json):
+        from kernelwright.configs.record import record as record_space
+        from kernelwright.display import LiveAudit, record_text
+
+        with LiveAudit(_console(stderr=True), None, "configuration") as live:
+            summary = record_space(
+                config,
+                out,
+                overrides=overrides or (),
+                limit=limit,
+                samples=samples,
+                observe=live.at,
+            )
+        if as_json:
+            _print_json(summary)
+        else:
+            _console().print(record_text(summary), soft_wrap=True)
+        if summary["best"] is None:
+            raise typer.Exit(1)
 
 
 @app.command()
@@ -344,9 +419,13 @@ def list_(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="problems, spaces, directives, drivers, targets, backends or configs.",
+            help="problems, spaces, directives, drivers, targets, backends, configs or landscapes.",
         ),
     ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Landscapes to read instead.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List what there is."""
@@ -361,7 +440,14 @@ def list_(
             _fail(
                 2, f"expected one of {', '.join(CATALOGUE)}, found {what!r}{hint}", as_json=as_json
             )
-        rows = catalogue(what)
+        if files and what != "landscapes":
+            _fail(2, f"expected no FILE beside {what!r}, found {files[0]!r}", as_json=as_json)
+        if files:
+            from kernelwright.configs.exchange import describe
+
+            rows = [describe(file) for file in files]
+        else:
+            rows = catalogue(what)
         if as_json:
             _print_json({what: rows})
             return

@@ -293,6 +293,26 @@ def _stops(stop: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
+def record_text(summary: dict[str, Any]) -> str:
+    """What a recording holds, in lines."""
+    best = summary["best"]
+    count, failed = summary["configurations"], summary["failed"]
+    lines = [
+        f"{count:,} of {summary['valid']:,} configurations, {summary['measured']:,} of them "
+        f"measured now; {failed:,} failed",
+    ]
+    if best is not None:
+        knobs = " ".join(f"{name}={value}" for name, value in best["knobs"].items())
+        lines.append(f"best: {best['ns'] / 1e3:.4g} us, {knobs}")
+    if summary["unsettled"]:
+        lines.append(
+            f"{summary['unsettled']:,} not settled, as the host was too noisy: run it again"
+        )
+    lines += [f"lost: {lost}" for lost in summary["lost"]]
+    lines.append(f"{summary['format']}: {summary['out']}")
+    return "\n".join(lines)
+
+
 def print_table(console: Console, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table: folded to a terminal's width, one line a row where it is piped."""
     cells = [[_cell(value) for value in row] for row in rows]
@@ -516,10 +536,11 @@ class LiveAudit:
     Args:
         console: where to.
         total: how many programs there are, where that is known.
+        noun: what they are called.
     """
 
-    def __init__(self, console: Console, total: int | None) -> None:
-        self._console, self._total = console, total
+    def __init__(self, console: Console, total: int | None, noun: str = "program") -> None:
+        self._console, self._total, self._noun = console, total, noun
         self._live = Live(console=console, refresh_per_second=8) if console.is_terminal else None
         self._begun, self._count, self._next_line = time.monotonic(), 0, 1
 
@@ -540,17 +561,24 @@ class LiveAudit:
         self._count += 1
         of = f" of {self._total}" if self._total else ""
         seconds = time.monotonic() - self._begun
-        line = f"program {self._count}{of}, {what}, {seconds:.1f} s"
+        line = f"{self._noun} {self._count}{of}, {what}, {seconds:.1f} s"
         if self._live:
             if not self._live.is_started:
                 self._live.start()
             grid = Table.grid()
             grid.add_row(ProgressBar(total=self._total, completed=self._count, width=40))
             grid.add_row(line)
-            self._live.update(Panel(grid, title="audit", title_align="left", expand=False))
+            title = "audit" if self._noun == "program" else "record"
+            self._live.update(Panel(grid, title=title, title_align="left", expand=False))
         elif self._count in (self._next_line, self._total):
             self._next_line *= 2
             self._console.print(line, soft_wrap=True)
+
+    def at(self, count: int, total: int, what: str) -> None:
+        """The latest of ``total``, of which ``count`` are done."""
+        self._count, self._total = count - 1, total
+        self._next_line = max(self._next_line, 1 << (count - 1).bit_length())
+        self.step(what)
 
     def watching(self, make: Callable[..., Judge]) -> Callable[..., Judge]:
         """The maker of a judge, each call of which is a step."""

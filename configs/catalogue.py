@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from typing import Any
 
 from kernelwright.agents import BACKENDS
+from kernelwright.configs.exchange import describe
 from kernelwright.configs.load import TABLES, shipped_configs
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.machine.cpu import load_machine, machine_names
 from kernelwright.env.compiler.machine.device import device_names, load_device
 from kernelwright.env.compiler.schedule import DIRECTIVES
-from kernelwright.env.landscape.open import open_landscape, shipped_landscapes
+from kernelwright.env.landscape.open import shipped_landscapes
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces import SPACES
 from kernelwright.evaluators import TARGETS
@@ -29,7 +31,7 @@ CATALOGUE: dict[str, Mapping[str, str] | None] = {
 }
 
 
-def catalogue(what: str) -> list[dict[str, str]]:
+def catalogue(what: str) -> list[dict[str, Any]]:
     """The rows of one table; ``what`` is a key of `CATALOGUE`."""
     table = CATALOGUE[what]
     if table is not None:
@@ -41,12 +43,7 @@ def catalogue(what: str) -> list[dict[str, str]]:
         rows = [{"name": name, "doc": load_device(name).title} for name in device_names()]
         rows += [{"name": name, "doc": load_machine(name).title} for name in machine_names()]
         return rows
-    rows = []
-    for name, path in shipped_landscapes().items():
-        found = open_landscape(path)
-        doc = f"{found.kernel} on {found.device}, {len(found.entries):,} configurations"
-        rows.append({"name": name, "doc": doc})
-    return rows
+    return [describe(name) for name in shipped_landscapes()]
 
 
 def _first_sentence(thing: object) -> str:

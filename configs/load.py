@@ -365,8 +365,8 @@ def _choose(
         raise document.error((*path, "name"), "a signature that can be read", found) from error
     for option, known in endings.items():
         found_files = _place_files(plain, option, known, folder)
-        # What a driver proposes is the campaign's; a target names its files itself.
-        if key == "driver":
+        # What a driver or a problem reads is the campaign's; a target names its files itself.
+        if key in ("driver", "problem"):
             files |= found_files
     checked = _validate(document, path, model, plain, through_json=True)
     options = {

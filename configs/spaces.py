@@ -10,7 +10,7 @@ from kernelwright.configs.load import Campaign
 from kernelwright.configs.macros import name_fault, value_fault
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.problems.program import definition_of
-from kernelwright.env.spaces.expressions import Constraint, Expression, ExpressionError
+from kernelwright.env.spaces.expressions import Constraint, ExpressionError, own_rule
 from kernelwright.env.spaces.knobs import KnobSpace, TemplateSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.source import SourceSpace
@@ -80,12 +80,22 @@ def make_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace
         (what,),
         lambda: cls(
             problem.knobs,
-            (*target.constraints, *rules),
+            (*target.constraints, *_owned(campaign, problem, names), *rules),
             members=target.members(problem),
             members_reason=target.members_reason,
             default=target.unscheduled(problem),
         ),
     )
+
+
+def _owned(campaign: Campaign, problem: Problem, names: frozenset[str]) -> tuple[Constraint, ...]:
+    """The problem's own rules."""
+    try:
+        return tuple(own_rule(text, names) for text in problem.constraints)
+    except ExpressionError as error:
+        raise campaign.document.error(
+            ("problem", "constraints"), "expressions over knobs", str(error)
+        ) from None
 
 
 def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], AnySpace]) -> AnySpace:
@@ -105,14 +115,9 @@ def _rule(campaign: Campaign, place: int, names: frozenset[str]) -> Constraint:
     text = (campaign.file.space.constraints or [])[place]
     path = ("space", "constraints", str(place))
     try:
-        used = sorted(Expression(text).names & names)
-        shown = ", ".join(f"{name} = {{{name}}}" for name in used)
-        reason = text.replace("{", "(").replace("}", ")")
-        rule = Constraint("constraint", text, f"expected {reason}, found {shown}")
-        rule.check_names(names)
+        return own_rule(text, names)
     except ExpressionError as error:
         raise campaign.document.error(path, "an expression over knobs", str(error)) from None
-    return rule
 
 
 def _schedule_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace:

@@ -425,7 +425,9 @@ class Problem:
     output. ``exact_on_integers``: float inputs that are small whole numbers have whole results that
     every order of summation gives exactly. ``stress`` are the kinds of `STRESSES` that its inputs
     may be of besides those that it draws; ``non_finite`` says that NaN and infinity may be
-    answers; ``projection`` checks a large output for little.
+    answers; ``projection`` checks a large output for little. ``constraints`` are rules over its
+    knobs, in the language of `env.spaces.expressions`; ``traits`` are what it is beyond its
+    extents, which a recording that states one must share.
     """
 
     name: str
@@ -450,6 +452,8 @@ class Problem:
     stress: tuple[str, ...] = ()
     non_finite: bool = False
     projection: Projection | None = None
+    constraints: tuple[str, ...] = ()
+    traits: tuple[tuple[str, Scalar], ...] = ()
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.stress) - set(STRESSES))

@@ -3,8 +3,9 @@
 A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's
 recorded median; another look at a candidate is several, drawn with replacement. A confirmation uses
 every recorded sample of both arms once: the ratio of medians with an unpaired bootstrap interval.
-Configurations that failed when they were recorded fail again; a recorded result error above the
-problem's bound is ``wrong``; a sample below the roofline is ``too_fast``.
+Configurations that failed when they were recorded fail again, with the status of their kind of
+failure; a recorded result error above the problem's bound is ``wrong``; a sample below the roofline
+is ``too_fast``. What a configuration cost its tuner is among a verdict's facts (``compile_s``, …).
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from kernelwright.env.compiler.machine.device import device_sha256, load_device
-from kernelwright.env.landscape import FORMATS
+from kernelwright.env.landscape import ENDINGS
 from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import (
     Entry,
+    Failure,
     Landscape,
     LandscapeError,
     NoLandscapeError,
@@ -59,6 +61,14 @@ from kernelwright.evaluators.target import roofline_ns
 # no sample is called too fast and no credit is capped.
 _ROOFLINES = {"H200": "h200", "H100": "h100-lecture"}
 
+_STATUSES = {
+    Failure.COMPILE: Status.BUILD_ERROR,
+    Failure.CONSTRAINTS: Status.BUILD_ERROR,
+    Failure.RUNTIME: Status.CRASHED,
+    Failure.CORRECTNESS: Status.WRONG,
+    Failure.TIMEOUT: Status.TIMEOUT,
+}
+
 
 # Flat indices by landscape and knobs, of a few landscapes.
 MOST_SHARED = 16
@@ -76,6 +86,34 @@ def _open(name: str) -> Landscape:
 
 def _shape(extents: Mapping[str, int]) -> str:
     return " ".join(f"{name}={size}" for name, size in extents.items())
+
+
+def code_of(error: str) -> str:
+    """The class code of a recorded error: ``shared memory`` and ``RuntimeFailedConfig`` become
+    ``shared_memory`` and ``runtime_failed_config``.
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error.strip())
+    return re.sub(r"\W+", "_", words.lower()).strip("_")[:100] or "recorded_failure"
+
+
+def _indices(space: KnobSpace, landscape: Landscape) -> NDArray[np.int64]:
+    """Flat indices of a landscape's configurations.
+
+    Raises:
+        ValueError: naming a value that a knob does not have.
+    """
+    stride, index = 1, np.zeros(len(landscape.entries), dtype=np.int64)
+    places = {name: place for place, name in enumerate(sorted(landscape.knob_names))}
+    for knob in reversed(space.knobs):
+        known = {(type(value), value): stride * level for level, value in enumerate(knob.values)}
+        values = [entry.knobs[places[knob.name]][1] for entry in landscape.entries]
+        try:
+            index += [known[type(value), value] for value in values]
+        except KeyError:
+            for entry in landscape.entries:
+                space.index_of(dict(entry.knobs))
+        stride *= len(knob.values)
+    return index
 
 
 class Recorded:
@@ -107,7 +145,7 @@ class Recorded:
         landscape: Annotated[
             str,
             Field(description="a shipped landscape's name, or a file"),
-            FileOption(tuple(FORMATS)),
+            FileOption(ENDINGS),
         ],
     ) -> None:
         self.problem = problem
@@ -121,13 +159,20 @@ class Recorded:
                 f"a recording of {_shape(workload.fixed)}",
                 f"{landscape!r} of {_shape(recorded)}",
             )
+        about = dict(self.landscape.metadata)
+        for name, value in problem.traits:
+            if about.get(name, value) != value:
+                expected, found = f"a recording with {name}={value}", f"{name}={about[name]}"
+                raise OptionError("landscape", expected, f"{landscape!r} with {found}")
         table = next((t for word, t in _ROOFLINES.items() if word in self.landscape.device), None)
-        self.device = load_device(table) if table else None
+        device = load_device(table) if table else None
+        self._floor = roofline_ns(device, problem, workload)
+        # Of a kernel whose operations nobody counted, no roofline is known.
+        self.device = device if self._floor else None
         self.files = {landscape: self.landscape.sha256}
-        if table:
+        if table and self.device:
             self.files[table] = device_sha256(table)
         self._workload = workload.label
-        self._floor = self.floor_ns(workload)
         self._floors = ((self._workload, self._floor),) if self._floor else ()
         self.library = (
             Candidate(Language.LIBRARY, self.landscape.library) if self.landscape.library else None
@@ -156,11 +201,10 @@ class Recorded:
             expected = f"a recording of the knobs {' '.join(space.names)} of {problem.name}"
             raise OptionError("landscape", expected, " ".join(self.landscape.knob_names))
         try:
-            indices = [space.index_of(dict(entry.knobs)) for entry in self.landscape.entries]
+            found = _indices(space, self.landscape)
         except ValueError as error:
             expected = f"a recording of knob values of {problem.name}"
             raise OptionError("landscape", expected, str(error)) from None
-        found = np.array(indices, dtype=np.int64)
         found.setflags(write=False)
         return found
 
@@ -208,11 +252,10 @@ class Recorded:
 
     def _judge(self, request: Request) -> Verdict:
         entry = self._entry(request.candidate)
-        if entry.error is not None:
-            code = re.sub(r"\W+", "_", entry.error.strip().lower()).strip("_") or "recorded_failure"
-            return Verdict(
-                Status.BUILD_ERROR, code, evidence=f"recorded: {entry.error}", facts=entry.facts
-            )
+        facts = (*entry.facts, *entry.costs_s)
+        if entry.error is not None and entry.failure is not None:
+            code, evidence = code_of(entry.error), f"recorded: {entry.error}"
+            return Verdict(_STATUSES[entry.failure], code, evidence=evidence, facts=facts)
         bound = self.problem.error_model.bound
         if entry.max_error is not None and entry.max_error > bound:
             return Verdict(
@@ -220,7 +263,7 @@ class Recorded:
                 "error_bound",
                 evidence=f"relative error {entry.max_error:.3g}, at most {bound:.3g}",
                 max_error=entry.max_error,
-                facts=entry.facts,
+                facts=facts,
             )
         confirm = request.stage is Stage.CONFIRM
         samples = entry.samples_ns if confirm else self._samples(request, entry)
@@ -230,14 +273,14 @@ class Recorded:
                 "below_roofline",
                 evidence=f"{min(samples):.0f} ns, below the {self._floor:.0f} ns of the roofline "
                 "of its device",
-                facts=entry.facts,
+                facts=facts,
             )
         measurements = tuple(self._measure(samples, a, exact=not confirm) for a in request.against)
         passed = Verdict(
             Status.OK,
             max_error=entry.max_error,
             measurements=measurements,
-            facts=entry.facts,
+            facts=facts,
             floors_ns=self._floors,
         )
         return claimed(passed, Terms(request.alpha)) if confirm else passed
@@ -268,5 +311,5 @@ class Recorded:
             clock="recorded",
             cache_state=CacheState.COLD,
             evidence=Evidence.RECORDED,
-            machine=self.landscape.device,
+            machine=self.landscape.device or "unknown",
         )

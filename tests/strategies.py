@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import strategies as st
 
+from kernelwright.env.landscape.record import COSTS, Entry, Failure, Landscape
+from kernelwright.env.landscape.rows import FACTS, frozen
 from kernelwright.env.types import (
     Arm,
     CacheState,
@@ -125,3 +129,60 @@ def knob_lists(draw: st.DrawFn) -> list[Knob]:
     found = draw(st.lists(names, min_size=1, max_size=4, unique=True))
     values = st.lists(st.integers(0, 64), min_size=1, max_size=5, unique=True)
     return [Knob(name, tuple(draw(values))) for name in found]
+
+
+@st.composite
+def landscapes(draw: st.DrawFn) -> Landscape:
+    """Landscapes as a file holds them: one unit of times and one of costs; of milliseconds with all
+    digits, of others with as many as a move of the decimal point keeps.
+    """
+    knobs = draw(st.lists(names.map("k_{}".format), min_size=1, max_size=3, unique=True))
+    choices = st.one_of(
+        st.lists(st.integers(-64, 2**53), min_size=1, max_size=4, unique=True),
+        st.lists(st.text(max_size=5), min_size=1, max_size=3, unique=True),
+    )
+    values = [draw(choices) for _ in knobs]
+    product = [tuple(sorted(zip(knobs, c, strict=True))) for c in itertools.product(*values)]
+    unit, cost_unit = draw(st.sampled_from(["ns", "us", "ms"])), draw(st.sampled_from(["s", "ms"]))
+    digits = {"allow_nan": False, "min_value": 1e-3, "max_value": 1e9}
+    sample = st.floats(**digits) if unit == "ms" else st.floats(**digits).map(_short)
+    cost = st.floats(**digits).map(_short)
+    metric = st.one_of(
+        scalars, st.lists(st.integers(), max_size=2).map(frozen), st.none().map(frozen)
+    )
+    pairs = st.dictionaries(names.map("m_{}".format), metric, max_size=2)
+    entries = []
+    for knob in draw(st.lists(st.sampled_from(product), min_size=1, max_size=6, unique=True)):
+        ran = draw(st.booleans())
+        entries.append(
+            Entry(
+                knob,
+                times=tuple(draw(st.lists(sample, min_size=1, max_size=4))) if ran else (),
+                error=None if ran else draw(st.text(max_size=12)),
+                max_error=draw(st.none() | st.floats(0, 1)),
+                facts=tuple((n, draw(st.floats(0, 1e6))) for n in FACTS if draw(st.booleans())),
+                failure=None if ran else draw(st.sampled_from(Failure)),
+                costs=tuple((c, draw(cost)) for c in COSTS if draw(st.booleans())),
+                timestamp=draw(st.none() | st.text(max_size=8)),
+                metrics=tuple(sorted(draw(pairs).items())),
+                unit=unit,
+                cost_unit=cost_unit,
+            )
+        )
+    return Landscape(
+        kernel=draw(st.text(max_size=8)),
+        device=draw(st.text(max_size=8)),
+        extents=tuple(draw(st.dictionaries(names, st.integers(1, 2**40), max_size=3)).items()),
+        knob_names=tuple(knobs),
+        entries=tuple(entries),
+        library=draw(st.none() | st.sampled_from(["cublas", "sdpa", "mine"])),
+        library_ns=(),
+        default=draw(st.none() | st.just(entries[0].knobs)),
+        values=tuple(map(tuple, values)),
+        objectives=tuple(draw(st.lists(st.sampled_from(["time", "GFLOP/s"]), max_size=1))),
+        metadata=tuple(sorted(draw(pairs).items())),
+    )
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.12g}")

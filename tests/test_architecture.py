@@ -120,12 +120,12 @@ def test_only_configs_and_agents_read_the_environment():
 def test_every_table_row_resolves():
     from kernelwright.agents import BACKENDS
     from kernelwright.configs.resolve import resolve
-    from kernelwright.env.landscape import FORMATS
+    from kernelwright.env.landscape import FORMATS, WRITERS
     from kernelwright.env.problems import PROBLEMS
     from kernelwright.env.spaces import SPACES
     from kernelwright.evaluators import TARGETS
     from kernelwright.search.drivers import DRIVERS
 
-    for table in (PROBLEMS, SPACES, TARGETS, DRIVERS, BACKENDS, FORMATS):
+    for table in (PROBLEMS, SPACES, TARGETS, DRIVERS, BACKENDS, FORMATS, WRITERS):
         for name in table:
             assert callable(resolve(table, name))

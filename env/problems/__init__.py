@@ -5,6 +5,7 @@ returns a `Problem`.
 from __future__ import annotations
 
 PROBLEMS: dict[str, str] = {
+    "attention_gpu": "kernelwright.env.problems.attention_gpu:attention_gpu",
     "blur": "kernelwright.env.problems.blur:blur",
     "conv3x3": "kernelwright.env.problems.conv3x3:conv3x3",
     "gelu": "kernelwright.env.problems.gelu:gelu",
@@ -14,6 +15,7 @@ PROBLEMS: dict[str, str] = {
     "layer_norm": "kernelwright.env.problems.layer_norm:layer_norm",
     "matmul": "kernelwright.env.problems.matmul:matmul",
     "prefix_sum": "kernelwright.env.problems.prefix_sum:prefix_sum",
+    "recorded_kernel": "kernelwright.env.problems.recorded_kernel:recorded_kernel",
     "row_sum": "kernelwright.env.problems.row_sum:row_sum",
     "softmax": "kernelwright.env.problems.softmax:softmax",
     "spmv": "kernelwright.env.problems.spmv:spmv",

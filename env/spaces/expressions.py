@@ -245,6 +245,20 @@ class Constraint:
         return Violation(self.code, self.reason.format(**known))
 
 
+def own_rule(text: str, names: frozenset[str]) -> Constraint:
+    """A constraint over knobs of these names whose own text is the reason that is shown.
+
+    Raises:
+        ExpressionError: if it is no expression over them.
+    """
+    used = sorted(Expression(text).names & names)
+    shown = ", ".join(f"{name} = {{{name}}}" for name in used)
+    plain = text.replace("{", "(").replace("}", ")")
+    rule = Constraint("constraint", text, f"expected {plain}, found {shown}")
+    rule.check_names(names)
+    return rule
+
+
 def _plain(value: Any) -> Any:
     """A scalar as a reader writes it: 3, not 3.0 nor an array of it."""
     scalar = np.asarray(value).reshape(-1)[0].item()

@@ -3,16 +3,15 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelwright.env.landscape.jsonl import read_jsonl, write_jsonl
+from kernelwright.env.landscape.jsonl import read_jsonl
 from kernelwright.env.landscape.open import locate, open_landscape, shipped_landscapes
-from kernelwright.env.landscape.record import Entry, LandscapeError
+from kernelwright.env.landscape.record import Entry, Failure, LandscapeError
+from kernelwright.env.landscape.save import save
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "h200_attention"
 # Best time in us, and how many configurations are within 5% and 2x of it: the data's own README.
 KNOWN = {
     "h200_gemm_4096x4096x4096": (192.2, 14, 422, 5.35),
@@ -43,8 +42,55 @@ def test_the_shipped_landscapes_are_whole(name):
     assert len(landscape.library_ns) == 15
 
 
+# The same of fused attention: its library is PyTorch's own, and eight configurations do not fit.
+ATTENTION = {
+    "h200_attention_32x4096x128_causal": (387.3, 1, 59, 2.89),
+    "h200_attention_32x4096x128_full": (596.4, 5, 64, 3.33),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_the_shipped_attention_is_whole(name):
+    landscape = open_landscape(locate(name))
+    times = np.array([entry.true_ns for entry in landscape.entries]) / 1e3
+    best, near, double, median = ATTENTION[name]
+    assert (len(times), landscape.failed) == (272, 8)
+    ran = times[~np.isnan(times)]
+    assert round(ran.min(), 1) == best
+    assert ((ran <= 1.05 * ran.min()).sum(), (ran <= 2 * ran.min()).sum()) == (near, double)
+    assert round(np.median(ran) / ran.min(), 2) == median
+    assert landscape.library == "sdpa"
+    assert landscape.knob_names == ("bm", "bn", "warps", "stages")
+    assert dict(landscape.metadata)["causal"] is name.endswith("causal")
+    assert all(dict(entry.costs_s)["compile_s"] > 0 for entry in landscape.entries if entry.times)
+
+
 def test_every_shipped_file_is_listed():
-    assert set(shipped_landscapes()) == set(KNOWN)
+    assert set(shipped_landscapes()) == {*KNOWN, *ATTENTION}
+
+
+def test_a_last_line_that_breaks_off_is_lost_and_said(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"bm": 16, "us": [1.0]}, {"bm": 32, "us": [2.0]}])
+    path.write_text(path.read_text()[:-9])
+    found = read_jsonl(path)
+    assert len(found.entries) == 1
+    assert found.notes == ("the last line breaks off: 1 record is lost",)
+
+
+def test_a_file_may_say_units_values_costs_and_kinds_of_failure(tmp_path):
+    header = HEADER | {"unit": "ms", "values": {"bm": [64, 32, 16]}, "torch": "2.11", "k": "x"}
+    rows = [
+        {"bm": 16, "ms": [1.5], "compile_ms": 20.0, "metrics": {"tries": 3}},
+        {"bm": 32, "error": "hung", "failure": "timeout"},
+    ]
+    found = read_jsonl(write(tmp_path / "a.jsonl", rows, header))
+    ran, hung = found.entries
+    assert ran.samples_ns == (1.5e6,)
+    assert dict(ran.costs_s) == {"compile_s": pytest.approx(0.02)}
+    assert ran.metrics == (("tries", 3),)
+    assert hung.failure is Failure.TIMEOUT
+    assert found.knob_values("bm") == (64, 32, 16)
+    assert found.metadata == (("k", "x"), ("torch", "2.11"))
 
 
 def test_a_failed_row_without_a_knob_holds_for_all_its_values(tmp_path):
@@ -68,7 +114,7 @@ def test_written_landscapes_read_back(tmp_path, name):
     ]
     header = HEADER | {"default": {"bm": 16}, "cublas_us": [3.0]}
     first = read_jsonl(write(tmp_path / "a.jsonl", rows, header))
-    write_jsonl(first, tmp_path / name)
+    assert save(first, tmp_path / name) == ()
     again = read_jsonl(tmp_path / name)
     assert again.entries == first.entries
     for field in ("kernel", "device", "extents", "knob_names", "library", "library_ns", "default"):
@@ -98,7 +144,7 @@ DAMAGED = [
     ('{"m": 8}\n{"bm": 16, "us": [1], "error": "x"}\n', ":2: expected either samples or an error"),
     ('{"m": 8}\n{"bm": [1], "us": [1]}\n', "bm: expected a knob value"),
     ('{"m": 8}\n{"bm": 16, "us": [1]}\n{"bm": 16, "us": [2]}\n', "stands twice"),
-    ('{"m": 8, "unit": "ms"}\n{"bm": 16, "us": [1]}\n', "unit: expected 'us'"),
+    ('{"m": 8, "unit": "h"}\n{"bm": 16, "us": [1]}\n', "unit: expected one of 'ns', 'us'"),
     ('{"m": 8, "knobs": 3}\n{"bm": 16, "us": [1]}\n', "knobs: expected a list"),
     ('{"m": 8, "default": {"bm": 64}}\n{"bm": 16, "us": [1]}\n', r"default .* is not among"),
     ('{"m": 8, "knobs": ["bm"]}\n', "at least one configuration"),
@@ -129,9 +175,9 @@ def test_a_truncated_gzip_is_refused(tmp_path):
 def test_names_that_do_not_exist_get_the_nearest(tmp_path):
     with pytest.raises(LandscapeError, match="did you mean 'h200_gemm_4096x4096x4096'"):
         locate("h200_gemm_4096x4096x409")
-    (tmp_path / "a.csv").write_text("")
-    with pytest.raises(LandscapeError, match=r"ending in \.jsonl or \.jsonl\.gz"):
-        locate("a.csv", tmp_path)
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(LandscapeError, match=r"ending in \.jsonl or \.jsonl\.gz or \.json"):
+        locate("a.txt", tmp_path)
 
 
 def test_an_edited_file_is_read_again(tmp_path):
@@ -139,16 +185,6 @@ def test_an_edited_file_is_read_again(tmp_path):
     assert len(open_landscape(path).entries) == 1
     write(path, [{"bm": 16, "us": [1.0]}, {"bm": 32, "us": [1.0]}])
     assert len(open_landscape(path).entries) == 2
-
-
-@pytest.mark.skipif(
-    not SHARED.is_dir(), reason="needs ../shared/data/h200_attention beside the checkout"
-)
-def test_attention_landscapes_read_too():
-    for path in SHARED.glob("*.jsonl.gz"):
-        landscape = read_jsonl(path)
-        assert landscape.library == "sdpa"
-        assert landscape.knob_names == ("bm", "bn", "warps", "stages")
 
 
 def test_an_entry_is_samples_or_an_error():

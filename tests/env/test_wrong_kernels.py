@@ -193,7 +193,9 @@ def test_only_sums_of_products_have_whole_inputs():
     with pytest.raises(ProblemError, match="matmul: expected results below 16777216"):
         whole(replace(matmul, reference=lambda _: {"C": np.full((1, 1), 2.0**24)}))
     assert not made("prefix_sum", dtype="int32").exact_on_integers
-    assert {n for n in PROBLEMS if made(n).exact_on_integers} == set(EXACT)
+    assert {n for n in set(PROBLEMS) - {"recorded_kernel"} if made(n).exact_on_integers} == set(
+        EXACT
+    )
 
 
 def normalised(arrays, epsilon):
