@@ -252,16 +252,34 @@ def _show_schedule(folder: str, *, as_json: bool) -> None:
 
 @app.command()
 def export(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    folders: Annotated[
+        list[str], typer.Argument(metavar="DIR...", help="Folder of a run; of runs with --table.")
+    ],
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="FILE", help="Write it there instead.")
     ] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="The table of shapes and configurations, of all runs.")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="Of a table: json, csv, md or py."),
+    ] = None,
 ) -> None:
-    """Print the winner as C that compiles alone."""
+    """Print the winner as C that compiles alone, or the table of what runs have found."""
     with _winner_refusals(as_json=False):
-        from kernelwright.configs.winner import export as export_winner
+        if not table and len(folders) > 1:
+            _fail(2, f"expected one DIR (or --table), found {len(folders)}", as_json=False)
+        if not table and form is not None:
+            _fail(2, f"expected no --format without --table, found {form!r}", as_json=False)
+        if table:
+            from kernelwright.configs.tables import export_table
 
-        text = export_winner(folder, out)
+            text = export_table(folders, out, form)
+        else:
+            from kernelwright.configs.winner import export as export_winner
+
+            text = export_winner(folders[0], out)
         if out is None:
             sys.stdout.write(text)
 

@@ -17,6 +17,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
+from kernelwright.configs.tuning import keep_or_warn, serving_of
 from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
@@ -77,9 +78,11 @@ def run(
         events = store.events()
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
-            Campaign(
-                built.plan, store, executor=executor, extension=extension, observe=observe
-            ).run()
+            plan = replace(built.plan, serving=serving_of(built, events))
+            try:
+                Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
+            finally:
+                keep_or_warn(built, store, run=f"{campaign.file.name} in {folder.name}")
         summary = {**summarise(store), "name": campaign.file.name, "out": str(folder)}
         _write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
         best = best_trial(store.trials())

@@ -9,6 +9,7 @@ from typing import Literal
 from kernelwright.env.protocols import Evaluator, Space
 from kernelwright.env.types import CacheState, Candidate, Reference, Role
 from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.tuning.serving import Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Plan:
 
     ``screen_pairs`` is the number of pairs in a screen of a target that measures; ``race_rounds``
     how many rounds there are between screens and confirmations; ``state`` is where operands are
-    when a call starts.
+    when a call starts; ``serving`` is what the tuning cache knows.
     """
 
     space: Space
@@ -103,6 +104,7 @@ class Plan:
     screen_pairs: int = 1
     race_rounds: int = 5
     state: CacheState = CacheState.COLD
+    serving: Serving | None = None
 
     @property
     def contest(self) -> Contest:
