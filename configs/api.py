@@ -17,7 +17,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
-from kernelwright.configs.tuning import keep_or_warn, serving_of
+from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
@@ -78,7 +78,7 @@ def run(
         events = store.events()
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
-            plan = replace(built.plan, serving=serving_of(built, events))
+            plan = plan_with_cache(built, events)
             try:
                 Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
             finally:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kernelwright.env.problems.program import definition_of
 from kernelwright.env.protocols import Repeats
 from kernelwright.env.types import Candidate, Evidence, ExtentRange, Problem, Scalar
 from kernelwright.evaluators.target import Target
+from kernelwright.search.plan import Plan
 from kernelwright.search.store import Store
 from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.trial import Event
@@ -153,6 +155,11 @@ def serving_of(built: Built, events: Sequence[Event] = ()) -> Serving | None:
     return Serving(snapshot, terms, lost)
 
 
+def plan_with_cache(built: Built, events: Sequence[Event] = ()) -> Plan:
+    """The plan of a campaign with what the cache knows; ``events`` as of `serving_of`."""
+    return replace(built.plan, serving=serving_of(built, events))
+
+
 def keep(built: Built, store: Store, folder: Path, *, run: str) -> int:
     """Put what a campaign judged into the cache, and what it ended with; how many lines were new.
 
@@ -167,7 +174,8 @@ def keep(built: Built, store: Store, folder: Path, *, run: str) -> int:
         for record in records_of(trials, served, identify(built.problem), baseline, run=run, at=now)
     ]
     best = best_trial(trials)
-    if best is not None and events[-1].kind == "finished":
+    # A search that has ended; a noisy host may have kept its finals from a claim.
+    if best is not None and any(e.kind == "stopped" for e in events):
         row = row_of(built.problem, built.resolved, summarise(store), best, now)
         lines.append(choice_line(row, run, now))
     return TuningCache(folder).append(key_of(built), lines)
