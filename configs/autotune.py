@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from kernelwright.configs.autotuned import Autotuned, Function, OnMiss
 from kernelwright.configs.buckets import Rule
@@ -12,18 +12,6 @@ from kernelwright.configs.choices import table_of
 from kernelwright.configs.errors import ConfigError
 
 DEFAULT_BUDGET = {"trials": 64, "seconds": 60}
-
-
-@overload
-def autotune(
-    *, key: Sequence[str], problem: str | Mapping[str, Any], **settings: Any
-) -> Autotuned: ...
-
-
-@overload
-def autotune(
-    *, key: Sequence[str], problem: None = None, **settings: Any
-) -> Callable[[Function], Autotuned]: ...
 
 
 def autotune(
@@ -42,9 +30,10 @@ def autotune(
     cache: str | Path | None = None,
     table: str | Path | None = None,
     frozen: bool = False,
-) -> Autotuned | Callable[[Function], Autotuned]:
-    """A function that dispatches by shape to tuned kernels, or a decorator that makes one out of a
-    function of NumPy arrays that computes the same.
+) -> Any:
+    """A function that dispatches by shape to tuned kernels (`Autotuned`); without a problem's name,
+    and also with one, a decorator that makes it out of a function of NumPy arrays that computes the
+    same.
 
     Args:
         key: the extents that a choice is made for; the problem's others are among its options.

@@ -73,7 +73,7 @@ class Autotuned:
         self._make: Callable[..., Problem] = functools.partial(
             read.problem.factory, **{n: v for n, v in read.problem.options.items() if n not in key}
         )
-        self._problem = self._make()
+        self._problem: Problem = self._make()
         self._options = dict(campaign["problem"])
         _check_key(self._problem, self._key, self._options)
         self._buckets = Buckets(self._key, buckets)
@@ -283,7 +283,7 @@ class Autotuned:
         if set(given) != set(names):
             expected = f"extents {', '.join(self._key)}"
             raise CallError(f"{self._problem.name}: expected {expected}, found {sorted(extents)}")
-        return {name: int(given[name]) for name in names}  # type: ignore[arg-type]
+        return {name: int(given[name]) for name in names}
 
     def _see_that_it_is_fixed(self, extents: Mapping[str, int]) -> None:
         for name, size in self._problem.workloads[0].extents:

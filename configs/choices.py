@@ -55,13 +55,13 @@ class Place:
     def is_of(self, row: Row) -> bool:
         """Whether a row is about this problem on this device by this compiler, at any extents."""
         about = (row["problem"], row["options"], row["device"], row["toolchain"] or "")
-        return about == (self.problem.identity, self.options, self.device, self.toolchain)
+        return bool(about == (self.problem.identity, self.options, self.device, self.toolchain))
 
     def fits(self, row: Row) -> bool:
         """Whether a row is a choice for this place, and its configuration means what it meant."""
         if not self.is_of(row) or row["extents"] != self.extents:
             return False
-        return row["means"] == identity(self.problem, candidate_of(row))
+        return bool(row["means"] == identity(self.problem, candidate_of(row)))
 
 
 class Choices:

@@ -53,7 +53,7 @@ class Executed:
         """The outputs at these extents.
 
         Raises:
-            DisagreementError: if this is the first call and they are not within the problem's bounds.
+            DisagreementError: if this is the first call and they are off beyond the bounds.
             UncheckedError: if it is, and nothing can be said by these inputs.
             CallError: if it is, and the function that was decorated computes something else.
         """
@@ -86,9 +86,9 @@ class Executed:
             raise UncheckedError(str(error)) from None
         if function is not None:
             _see_that_it_computes(problem, answers, function, arrays)
-        error = answers.compare(outputs)
-        if not error <= bound:
-            what = f"an error of {error:.3g}, expected at most {bound:.3g}"
+        off = answers.compare(outputs)
+        if not off <= bound:
+            what = f"an error of {off:.3g}, expected at most {bound:.3g}"
             raise DisagreementError(f"the tuned kernel differs from the reference: {what}")
         self._is_checked = True
 
@@ -108,8 +108,8 @@ def _see_that_it_computes(
     outputs = {n: np.asarray(array) for n, array in zip(names, given, strict=True)}
     for n, wanted in answers.reference.items():
         if outputs[n].shape != wanted.shape:
-            expected, shape = list(wanted.shape), list(outputs[n].shape)
-            raise CallError(f"{name}: expected {n} of shape {expected}, found {shape}")
+            right, shape = list(wanted.shape), list(outputs[n].shape)
+            raise CallError(f"{name}: expected {n} of shape {right}, found {shape}")
     error = answers.compare(outputs)
     if not error <= problem.error_model.bound:
         expected = f"expected a function that computes {problem.identity}"

@@ -127,8 +127,11 @@ def opened(line: str, digest: str) -> dict[str, Any]:
 
 
 def content(data: Mapping[str, Any]) -> str:
-    """The hash of what a line says, whoever found it."""
-    return _sha256({name: value for name, value in data.items() if name not in _PROVENANCE})
+    """The hash of what a line says, whoever found it and whenever."""
+    said = {name: value for name, value in data.items() if name not in _PROVENANCE}
+    if said.get("kind") == CHOICE:
+        said["row"] = {name: value for name, value in said["row"].items() if name != "when"}
+    return _sha256(said)
 
 
 def _sha256(data: Mapping[str, Any]) -> str:

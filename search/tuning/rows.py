@@ -129,14 +129,15 @@ def read_table(text: str) -> list[Row]:
     """
     try:
         data = json.loads(text)
-        rows = data["rows"]
-        if data["format"] != TABLE_FORMAT:
-            raise ValueError(f"expected format {TABLE_FORMAT}, found {data['format']!r}")
-        for row in rows:
+        found, rows = data["format"], data["rows"]
+        for row in rows if found == TABLE_FORMAT else ():
             candidate_of(row)
             place(row), better(row)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"expected a table (export --table), found damage: {error!r}") from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        what = (str(error).splitlines() or ["damage"])[0]
+        raise ValueError(f"expected a table (export --table), found damage: {what}") from None
+    if found != TABLE_FORMAT:
+        raise ValueError(f"expected a table of format {TABLE_FORMAT}, found {found!r}")
     return list(rows)
 
 
