@@ -58,17 +58,16 @@ def autotune(
         ConfigError: if a setting is refused, or a frozen table has no row of this device.
     """
     if frozen and (table is None or on_miss == "tune"):
-        expected = "a table" if table is None else "no on_miss='tune'"
-        raise ConfigError(
-            "autotune", None, "frozen", f"{expected} where choices are frozen", "none"
-        )
+        expected, found = ("a table", "none") if table is None else ("baseline or error", "'tune'")
+        path = "table" if table is None else "on_miss"
+        raise ConfigError("autotune", None, path, f"{expected} where choices are frozen", found)
     missed: OnMiss = on_miss or ("baseline" if frozen else "tune")
     if missed not in ("tune", "baseline", "error"):
         raise ConfigError("autotune", None, "on_miss", "tune, baseline or error", repr(on_miss))
 
     def made(named: str | Mapping[str, Any], function: Function | None = None) -> Autotuned:
         chosen = _named(named)
-        campaign = {
+        campaign: dict[str, Any] = {
             "name": "autotune",
             "problem": chosen,
             "space": {"kind": space} if isinstance(space, str) else dict(space),
@@ -78,8 +77,10 @@ def autotune(
             "judge": dict(judge or {}),
             "budget": dict(DEFAULT_BUDGET if budget is None else budget),
             "seed": seed,
-            "cache": {} if cache is None else {"folder": str(Path(cache).absolute())},
+            "cache": {"write": missed == "tune"},
         }
+        if cache is not None:
+            campaign["cache"]["folder"] = str(Path(cache).absolute())
         rows = [] if table is None else table_of(table)
         return Autotuned(
             campaign, key, buckets, missed, function=function, rows=rows, frozen=frozen

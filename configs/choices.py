@@ -17,7 +17,7 @@ from kernelwright.env.types import Problem, Status
 from kernelwright.search.tuning.cache import TuningCache
 from kernelwright.search.tuning.identity import identity
 from kernelwright.search.tuning.key import TuningKey, extents_of, spans
-from kernelwright.search.tuning.rows import Row, better, candidate_of, read_table
+from kernelwright.search.tuning.rows import Row, best_row, candidate_of, read_table
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Choices:
             fitting = [row for row in rows if place.fits(row)]
             alike = [row for row in fitting if row["baseline"] == baseline]
             if fitting:
-                return max(alike or fitting, key=better)
+                return best_row(alike or fitting)
         return None
 
     def all(self, place: Place) -> list[Row]:

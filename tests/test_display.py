@@ -19,17 +19,24 @@ FACTS = {
 }
 
 
-def shown(facts):
+def shown(facts, served=0):
     best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
     best |= {"level": 0.985, "least_effect": 0.001}
     empty = dict.fromkeys(("baseline", "stop", "tokens", "replies"))
     zero = dict.fromkeys(
-        ("refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
+        ("served", "refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
     )
     lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
+    zero["served"] = served
     rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
     return summary_text({"best": best, **empty, **zero, **lists, **rest}).splitlines()
+
+
+def test_a_summary_says_what_was_served():
+    assert not any(line.startswith("served") for line in shown({}))
+    said = "served: 3 of them from the tuning cache, not judged again"
+    assert said in shown({}, served=3)
 
 
 def test_a_summary_says_what_the_host_did():

@@ -83,22 +83,30 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def better(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Sorts rows of one place, the one to use last: wins before ties before what was only screened
-    before losses, then by the lower limit of the speedup, where it has one, then the latest.
+    """Sorts rows, the one to use last: losses, what was only screened, ties, wins; then by the
+    lower limit of the speedup, where it has one; then the latest.
     """
     rank = _RANK.get(Status(row["status"]), 0)
     at = datetime.fromisoformat(str(row["when"]).replace("Z", "+00:00")).timestamp()
     return (rank, row["ci_low"] or 0.0 if rank > 1 else row["speedup"], at)
 
 
+def best_row(rows: Iterable[Row]) -> Row:
+    """Of rows of one place the one to use. What a configuration was claimed to be, win or loss,
+    goes before what was guessed of it.
+    """
+    rows = list(rows)
+    claimed = {row["means"] for row in rows if Status(row["status"]).is_claim}
+    known = [r for r in rows if Status(r["status"]).is_claim or r["means"] not in claimed]
+    return max(known, key=lambda row: (better(row), canonical(row)))
+
+
 def table(rows: Iterable[Row]) -> list[Row]:
     """One row a place, in the order of problem, extents and device."""
-    chosen: dict[str, Row] = {}
+    places: dict[str, list[Row]] = {}
     for row in rows:
-        known = chosen.get(place(row))
-        if known is None or (better(row), canonical(row)) > (better(known), canonical(known)):
-            chosen[place(row)] = row
-    return sorted(chosen.values(), key=_order)
+        places.setdefault(place(row), []).append(row)
+    return sorted(map(best_row, places.values()), key=_order)
 
 
 def _order(row: Row) -> tuple[Any, ...]:

@@ -15,13 +15,16 @@ from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.problems.matmul import matmul
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
+    Arm,
     CacheState,
     Candidate,
+    Conditions,
     Evidence,
     ExtentRange,
     Knob,
     Language,
     Measurement,
+    ProcessPair,
     Stage,
     Status,
     Unpaired,
@@ -398,6 +401,37 @@ def test_measured_times_of_another_world_are_not_served(toy):
     toy.search(Clock(1.3))
     assert toy.opening["serves"] == FAILURES
     assert (len(toy.screened), len(toy.served)) == (10, 2)
+
+
+def test_what_was_claimed_says_what_holds_not_the_luckiest_screen(tmp_path):
+    cache, space = TuningCache(tmp_path), KnobSpace([Knob("a", (1, 2, 10))])
+    claim = (Stage.CONFIRM, verdict_data(verdict(Status.WIN)))
+    claimed = record(1, objective=1.1)
+    lucky = record(2, objective=3.0)
+    claimed = replace(claimed, verdicts=(*claimed.verdicts, claim))
+    cache.append(KEY, [claimed.to_line(), lucky.to_line()])
+    base = knob_candidate({"a": 10})
+    serving = Serving(cache.read(KEY), terms(space, base, deterministic=False))
+    assert serving.probe().candidate == claimed.candidate
+    assert serving.opening(verdict(ns=5.2))["serves"] == ALL
+    assert serving.opening(verdict(ns=6.0))["serves"] == FAILURES
+    assert Serving(cache.read(KEY), terms(space, base)).probe().candidate == lucky.candidate
+
+
+def test_another_clock_is_another_world(tmp_path):
+    def screened(hz):
+        pair = ProcessPair(Arm.CANDIDATE, tuple(Arm), ((5.0, 10.0),), (Conditions(hz, 0.0, 0),))
+        (m,) = verdict().measurements
+        return replace(verdict(), measurements=(replace(m, samples=(pair,)),))
+
+    cache, space = TuningCache(tmp_path), KnobSpace([Knob("a", (1, 10))])
+    then = ((Stage.SCREEN, verdict_data(screened(4e9))),)
+    cache.append(KEY, [record(1, verdicts=then).to_line()])
+    found = terms(space, knob_candidate({"a": 10}), deterministic=False)
+    serving = Serving(cache.read(KEY), found)
+    assert serving.opening(screened(3.9e9))["serves"] == ALL
+    assert serving.opening(screened(3e9))["serves"] == FAILURES
+    assert "3.00 GHz" in serving.opening(screened(3e9))["reason"]
 
 
 @pytest.mark.parametrize("status", [Status.TIMEOUT, Status.TOO_FAST, Status.OVER_LIMIT])
