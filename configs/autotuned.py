@@ -277,13 +277,17 @@ class Autotuned:
 
     def _whole(self, extents: Mapping[str, int]) -> dict[str, int]:
         """Extents in declared order, those outside the key as the problem has them."""
-        fixed = {n: v for n, v in self._problem.workloads[0].extents if n not in self._key}
-        given = {**fixed, **extents}
-        names = [name for name, _ in self._problem.workloads[0].extents]
-        if set(given) != set(names):
+        out: dict[str, int] = {}
+        for name, own in self._problem.workloads[0].extents:
+            size = extents.get(name) if name in self._key else own
+            if not isinstance(size, int):
+                break
+            out[name] = size
+        if len(out) < len(self._problem.workloads[0].extents) or not set(extents) <= set(out):
+            found = _sizes(extents) or "none"
             expected = f"extents {', '.join(self._key)}"
-            raise CallError(f"{self._problem.name}: expected {expected}, found {sorted(extents)}")
-        return {name: int(given[name]) for name in names}
+            raise CallError(f"{self._problem.name}: expected {expected}, found {found}")
+        return out
 
     def _see_that_it_is_fixed(self, extents: Mapping[str, int]) -> None:
         for name, size in self._problem.workloads[0].extents:

@@ -18,13 +18,20 @@ from kernelwright.configs import api
 from kernelwright.configs.choices import Place
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
+from kernelwright.configs.resolve import resolve
 from kernelwright.configs.tables import export_table
 from kernelwright.configs.winner import WinnerError
+from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
+from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators.cpu_model import CpuModel
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.search.tuning.cache import TuningCache
 from kernelwright.search.tuning.rows import read_table, table
 
+try:
+    TOOLCHAIN = find_toolchain()
+except BuildError:
+    TOOLCHAIN = None
 CHILD = Path(__file__).resolve().parents[1] / "crash_child.py"
 GEMM = {
     "name": "gemm",
@@ -344,3 +351,36 @@ def test_a_snapshot_of_the_cache_is_read_by_hand(runs):
     assert len(snapshot.trials) == 24
     assert len(snapshot.choices) == 1
     assert snapshot.trials[0].run.startswith("gemm in ")
+
+
+@pytest.mark.cc
+@pytest.mark.skipif(TOOLCHAIN is None, reason="no C compiler on this machine")
+def test_on_this_machine_claims_are_fresh_whatever_is_served():
+    campaign = {
+        **GEMM,
+        "problem": {"name": "row_sum", "rows": 64, "cols": 64},
+        "space": {"kind": "template", "file": "own.c", "knobs": {"STEP": [1, 2]}},
+        "target": {"name": "cpu"},
+        "driver": {"name": "grid"},
+        "budget": {"trials": 2},
+        "judge": {
+            "screen": {"pairs": 1},
+            "race": {"rounds": 0},
+            "confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1},
+        },
+    }
+    # One configuration does not compile, which is so in every sitting.
+    text = resolve(PROBLEMS, "row_sum")().plain_c
+    Path("own.c").write_text(f"#if STEP == 2\n#error no\n#endif\n{text}")
+    Path("c.yaml").write_text(yaml.safe_dump(campaign))
+    first = api.run("c.yaml", "a")
+    assert first["by_status"]["build_error"] == 1
+    second = api.run("c.yaml", "b")
+    events = [row for row in tables("b")[2] if row[1] in ("cache", "served")]
+    serves = json.loads(events[0][4])["serves"]
+    assert second["served"] == {"all": 2, "failures": 1}[serves]
+    confirmed = [
+        {text for trial, stage, _, _, text in tables(out)[1] if stage == "confirm"} for out in "ab"
+    ]
+    assert all(confirmed)
+    assert not confirmed[0] & confirmed[1]
