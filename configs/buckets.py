@@ -9,7 +9,7 @@ indices or members of a count.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kernelwright.env.types import Problem
 POWERS, EXACT = "powers", "exact"
 Rule: TypeAlias = str | Sequence[int]
 Make = Callable[..., Problem]
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 # Small extents of which no two are alike, how far they are padded, and how often that is tried.
 _SMALL, _MORE, _DRAWS = (5, 6, 7, 9, 11), (1, 3), 2
 
@@ -83,30 +84,26 @@ def _error(path: str, expected: str, found: str, near: str | None = None) -> Con
     return ConfigError("autotune", None, path, expected, found, near)
 
 
-def padded(problem: Problem, arrays: Mapping[str, Array], extents: Mapping[str, int]) -> Any:
-    """The inputs with zeros behind them, for these larger extents."""
+def shapes_of(problem: Problem, role: str, extents: Mapping[str, int]) -> Shapes:
+    """The shapes of a problem's inputs or outputs for these extents, by name."""
+    return {t.name: shape_of(t, extents) for t in problem.tensors if t.role == role}
+
+
+def padded(arrays: Mapping[str, Array], shapes: Shapes) -> dict[str, Array]:
+    """Inputs with zeros behind them, up to these shapes."""
     out = {}
-    for spec in problem.tensors:
-        if spec.role == "input":
-            array = arrays[spec.name]
-            shape = shape_of(spec, extents)
-            if array.shape == shape:
-                out[spec.name] = array
-                continue
-            out[spec.name] = np.zeros(shape, array.dtype)
-            out[spec.name][tuple(map(slice, array.shape))] = array
+    for name, shape in shapes.items():
+        array = arrays[name]
+        out[name] = array
+        if array.shape != shape:
+            out[name] = np.zeros(shape, array.dtype)
+            out[name][tuple(map(slice, array.shape))] = array
     return out
 
 
-def cropped(
-    problem: Problem, outputs: Mapping[str, Array], extents: Mapping[str, int]
-) -> dict[str, Array]:
-    """The outputs as they are for these smaller extents."""
-    return {
-        spec.name: outputs[spec.name][tuple(map(slice, shape_of(spec, extents)))]
-        for spec in problem.tensors
-        if spec.role == "output"
-    }
+def cropped(outputs: Mapping[str, Array], shapes: Shapes) -> dict[str, Array]:
+    """Outputs cut back to these shapes."""
+    return {name: outputs[name][tuple(map(slice, shape))] for name, shape in shapes.items()}
 
 
 def paddable(make: Make, names: Sequence[str]) -> frozenset[str]:
@@ -144,7 +141,8 @@ def _agrees(
         return False
     extents, more = problem.workloads[0].fixed, bigger.workloads[0].fixed
     wanted = problem.reference(given)
-    found = cropped(problem, bigger.reference(padded(bigger, given, more)), extents)
+    outputs = bigger.reference(padded(given, shapes_of(bigger, "input", more)))
+    found = cropped(outputs, shapes_of(problem, "output", extents))
     return all(
         found[name].shape == array.shape and np.allclose(found[name], array, rtol=1e-9, atol=1e-12)
         for name, array in wanted.items()

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from kernelwright.configs.binding import Array, inputs_of
-from kernelwright.configs.buckets import Make, cropped, padded
+from kernelwright.configs.buckets import Make, Shapes, cropped, padded, shapes_of
 from kernelwright.configs.loaded import kernel_of
 from kernelwright.configs.winner import compile_flags
 from kernelwright.env.compiler.runtime.call import CallError, Kernel
 from kernelwright.env.compiler.runtime.toolchain import find_toolchain
 from kernelwright.env.options import ProblemError
 from kernelwright.env.problems.program import program
-from kernelwright.env.problems.shapes import shape_of
 from kernelwright.env.types import Problem
 from kernelwright.evaluators.cpu.check import Answers
 from kernelwright.search.tuning.rows import Row, candidate_of
@@ -42,6 +41,9 @@ class Executed:
     def __init__(self, make: Make, problem: Problem, kernel: Kernel) -> None:
         self._make, self._problem, self._kernel = make, problem, kernel
         self._extents = problem.workloads[0].fixed
+        self._inputs = shapes_of(problem, "input", self._extents)
+        # By extents, since reading shapes takes longer than a small kernel.
+        self._outputs: dict[tuple[int, ...], Shapes] = {}
         self._is_checked, self._lock = False, threading.Lock()
 
     def __call__(
@@ -67,8 +69,11 @@ class Executed:
     def _computed(
         self, arrays: Mapping[str, Array], extents: Mapping[str, int]
     ) -> dict[str, Array]:
-        given = padded(self._problem, arrays, self._extents)
-        return cropped(self._problem, self._kernel(given, self._extents), extents)
+        sizes = tuple(extents.values())
+        if sizes not in self._outputs:
+            self._outputs[sizes] = shapes_of(self._problem, "output", extents)
+        found = self._kernel(padded(arrays, self._inputs), self._extents)
+        return cropped(found, self._outputs[sizes])
 
     def _check(
         self,
@@ -79,7 +84,7 @@ class Executed:
     ) -> None:
         problem = self._make(**extents)
         bound = problem.error_model.bound
-        shapes = {t.name: shape_of(t, extents) for t in problem.tensors if t.role == "output"}
+        shapes = shapes_of(problem, "output", extents)
         try:
             answers = Answers(problem, dict(arrays), shapes, workload=problem.workloads[0])
         except ProblemError as error:

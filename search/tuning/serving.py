@@ -4,8 +4,9 @@ A failure that is the program's own (it does not build, crashes, computes someth
 refused) is served wherever the key is the same. A time is a thing of its sitting, so before any is
 served one record is judged again, the best, and the others are served only if the judge finds the
 same: to the last bit where verdicts are functions of their requests, else within `AGREE` of the
-ratio and with the clock within `CLOCK` of what it was. What is served is a screen: it may choose
-who is raced and confirmed, and both are measured afresh, so no claim ever rests on it.
+ratio or within the interval that was claimed, and with the clock within `CLOCK` of what it was.
+What is served is a screen: it may choose who is raced and confirmed, and both are measured afresh,
+so no claim ever rests on it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from kernelwright.env.types import (
     Verdict,
     knob_candidate,
 )
+from kernelwright.evaluators.statistics import speedup
 from kernelwright.search.trial import Trial
 from kernelwright.search.tuning.cache import Snapshot
 from kernelwright.search.tuning.identity import completed
@@ -44,6 +46,8 @@ CACHE, SERVED, LOST = "cache", "served", "cache_lost"
 # How far the ratio of the record that is judged again may be off, and the clock, both as ratios:
 # screens of a few pairs scatter by a few hundredths, and an objective is a chain of two or three.
 AGREE, CLOCK = 1.1, 1.1
+# A claim whose limits are further apart than this ratio says too little for anything to agree.
+WIDEST = 1.5
 # Failures that say nothing about the host.
 _OWN = frozenset({Status.WRONG, Status.CRASHED, Status.BUILD_ERROR, Status.REJECTED})
 # What says nothing about the candidate, so it is not kept.
@@ -147,7 +151,7 @@ class Serving:
         then, now = (f"{2.0**value:.4g}x" for value in (before, ratio))
         said = f"the best record, judged again, is {now}, and was {then}"
         limit = 1e-9 if self._terms.deterministic else math.log2(AGREE)
-        if abs(ratio - before) > limit:
+        if abs(ratio - before) > limit and not self._is_within_claim(record, ratio):
             return FAILURES, f"{said}, so recorded times do not hold"
         was, clock = _clock_hz(_readable(record, Stage.SCREEN)), _clock_hz(found)
         if was and clock and not 1 / CLOCK <= clock / was <= CLOCK:
@@ -186,6 +190,13 @@ class Serving:
         ratio = None if claim is None else log2_speedup(claim)
         assert record.objective is not None
         return record.objective if ratio is None else ratio
+
+    def _is_within_claim(self, record: Record, ratio: float) -> bool:
+        claim = _readable(record, Stage.CONFIRM) if self._has_claim(record) else None
+        interval = None if claim is None else speedup(claim)
+        if interval is None or not 0 < interval.low <= interval.high <= WIDEST * interval.low:
+            return False
+        return interval.low <= 2.0**ratio <= interval.high
 
     def _current(self, candidate: Candidate) -> Candidate:
         if candidate.language is not Language.KNOBS:

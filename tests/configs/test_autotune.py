@@ -16,7 +16,7 @@ import pytest
 import kernelwright
 from kernelwright.configs import autotuned
 from kernelwright.configs.autotuned import Autotuned, NotTunedError, TuningWarning
-from kernelwright.configs.buckets import Buckets, cropped, paddable, padded
+from kernelwright.configs.buckets import Buckets, cropped, paddable, padded, shapes_of
 from kernelwright.configs.dispatch import Executed
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.resolve import resolve
@@ -123,13 +123,13 @@ def test_padded_inputs_give_the_outputs_when_they_are_cropped():
     problem, extents = make_matmul(m=3, n=4, k=5), {"m": 3, "n": 4, "k": 5}
     given = problem.inputs(Workload(tuple(extents.items())), np.random.default_rng(0))
     larger = {"m": 4, "n": 8, "k": 8}
-    more = padded(problem, given, larger)
+    more = padded(given, shapes_of(problem, "input", larger))
     assert more["A"].shape == (4, 8)
     assert np.array_equal(more["A"][:3, :5], given["A"])
     assert not more["A"][3:].any()
-    found = cropped(problem, problem.reference(more), extents)
+    found = cropped(problem.reference(more), shapes_of(problem, "output", extents))
     assert np.allclose(found["C"], problem.reference(given)["C"])
-    assert padded(problem, given, extents)["A"] is given["A"]
+    assert padded(given, shapes_of(problem, "input", extents))["A"] is given["A"]
 
 
 # What is refused at once

@@ -32,6 +32,7 @@ from kernelwright.env.types import (
     Workload,
     knob_candidate,
 )
+from kernelwright.evaluators.statistics import speedup
 from kernelwright.search.drivers.grid import Grid
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan
 from kernelwright.search.store import MemoryStore
@@ -416,6 +417,26 @@ def test_what_was_claimed_says_what_holds_not_the_luckiest_screen(tmp_path):
     assert serving.opening(verdict(ns=5.2))["serves"] == ALL
     assert serving.opening(verdict(ns=6.0))["serves"] == FAILURES
     assert Serving(cache.read(KEY), terms(space, base)).probe().candidate == lucky.candidate
+
+
+@pytest.mark.parametrize(("spread", "serves"), [(0.8, ALL), (0.02, FAILURES), (2.0, FAILURES)])
+def test_a_ratio_may_be_anywhere_in_a_claim_s_interval_unless_it_is_wide(tmp_path, spread, serves):
+    times = [5.0 * 2 ** (spread * (i % 5 - 2) / 2) for i in range(20)]
+    pairs = tuple(
+        ProcessPair(Arm.CANDIDATE, tuple(Arm), ((time, 10.0), (time, 10.0))) for time in times
+    )
+    claim = verdict(Status.WIN)
+    (m,) = claim.measurements
+    claim = replace(claim, measurements=(replace(m, samples=pairs),))
+    screened = record(1)
+    known = replace(screened, verdicts=(*screened.verdicts, (Stage.CONFIRM, verdict_data(claim))))
+    cache, space = TuningCache(tmp_path), KnobSpace([Knob("a", (1, 10))])
+    cache.append(KEY, [known.to_line()])
+    found = terms(space, knob_candidate({"a": 10}), deterministic=False)
+    # The claim is 2.0; of the widest interval 2.3 is inside, too.
+    assert (speedup(claim).high > 2.3) == (spread > 0.5)
+    opening = Serving(cache.read(KEY), found).opening(verdict(ns=10.0 / 2.3))
+    assert opening["serves"] == serves
 
 
 def test_another_clock_is_another_world(tmp_path):
