@@ -20,26 +20,18 @@ import numpy as np
 
 from kernelwright.configs.binding import Array, bound, extents_in, inputs_of
 from kernelwright.configs.buckets import Buckets, Rule, paddable
-from kernelwright.configs.build import build
-from kernelwright.configs.choices import Choices, Place, is_worth_using
+from kernelwright.configs.choices import is_worth_using
 from kernelwright.configs.dispatch import DisagreementError, Executed, UncheckedError, built_for
 from kernelwright.configs.errors import ConfigError, nearest
-from kernelwright.configs.folders import cache_folder_of
-from kernelwright.configs.load import read_config
-from kernelwright.configs.tuning import keep, plan_with_cache
+from kernelwright.configs.tuner import Tuner
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.runtime.call import CallError
 from kernelwright.env.types import Problem
-from kernelwright.search.campaign import Campaign as Search
 from kernelwright.search.campaign import DriverError, JudgeError
-from kernelwright.search.store import MemoryStore
-from kernelwright.search.tuning.cache import TuningCache
 from kernelwright.search.tuning.rows import Row, table
 
 OnMiss = Literal["tune", "baseline", "error"]
 Function = Callable[..., Any]
-# One search a process at a time: two would disturb each other's clock.
-_TUNING = threading.Lock()
 
 
 class TuningWarning(RuntimeWarning):
@@ -71,24 +63,17 @@ class Autotuned:
     ) -> None:
         self._campaign, self._key, self._on_miss = dict(campaign), tuple(key), on_miss
         self._given, self._function = (buckets, rows, frozen), function
-        read = read_config(campaign)
+        self._tuner = Tuner(campaign, key, rows, frozen=frozen)
+        read = self._tuner.read
         self._make: Callable[..., Problem] = functools.partial(
             read.problem.factory, **{n: v for n, v in read.problem.options.items() if n not in key}
         )
         self._problem: Problem = self._make()
-        self._options = dict(campaign["problem"])
-        _check_key(self._problem, self._key, self._options)
+        _check_key(self._problem, self._key, campaign["problem"])
         self._buckets = Buckets(self._key, buckets)
-        section = read.file.cache
-        assert section is not None
-        self._baseline = read.file.baseline
-        folder = cache_folder_of(section, read.folder)
-        self._cache = None if frozen else TuningCache(folder)
-        self._choices = Choices(self._cache, rows)
         self._lock = threading.RLock()
         self._names = tuple(spec.name for spec in inputs_of(self._problem))
         self._shapes: dict[tuple[Any, ...], dict[str, int]] = {}
-        self._places: dict[tuple[int, ...], Place] = {}
         self._rows: dict[tuple[int, ...], Row | None] = {}
         self._executed: dict[tuple[int, ...], Executed | None] = {}
         self._kernels: dict[tuple[int, ...], Executed] = {}
@@ -96,8 +81,6 @@ class Autotuned:
         self._paddable: frozenset[str] | None = None
         if function is not None:
             functools.update_wrapper(self, function)
-        if frozen:
-            self._see_that_the_table_fits(rows)
 
     # What it says
 
@@ -113,11 +96,11 @@ class Autotuned:
     def tuned(self, **extents: int) -> Row | None:
         """The choice for the bucket of these extents, None if there is none; nothing is tuned."""
         bucket = self.bucket(**extents)
-        return None if bucket is None else self._choices.find(self._place(bucket), self._baseline)
+        return None if bucket is None else self._tuner.found(bucket)
 
     def choices(self) -> list[Row]:
         """All choices for this problem on this device, one a shape, in the order of shapes."""
-        return table(self._choices.all(self._place({})))
+        return table(self._tuner.all())
 
     def tune(self, **extents: int) -> Row | None:
         """Search once more for the bucket of these extents, and use the best that is known then.
@@ -127,10 +110,10 @@ class Autotuned:
             ConfigError: if the bucket cannot be tuned, or choices are frozen.
         """
         bucket = self.bucket(**extents)
-        if bucket is None or self._cache is None:
+        if bucket is None or self._tuner.frozen:
             expected = "extents of a bucket" if bucket is None else "choices that are not frozen"
             raise ConfigError("autotune", None, "tune", expected, repr(extents))
-        row = self._searched(bucket, again=True)
+        row = self._tuner.searched(bucket, again=True)
         with self._lock:
             self._rows[tuple(bucket.values())] = row
             self._executed.clear()
@@ -255,44 +238,18 @@ class Autotuned:
             return self._rows[sizes]
         row = None
         try:
-            place = self._place(bucket)
-            if place.missing:
-                self._warn(f"{self._problem.name} is not tuned without {', '.join(place.missing)}")
+            missing = self._tuner.place(bucket).missing
+            if missing:
+                self._warn(f"{self._problem.name} is not tuned without {', '.join(missing)}")
             else:
-                row = self._choices.find(place, self._baseline)
+                row = self._tuner.found(bucket)
                 if row is None and self._on_miss == "tune":
-                    row = self._searched(bucket)
+                    row = self._tuner.searched(bucket)
         except (ConfigError, CompilerError, DriverError, JudgeError, OSError) as error:
             self._warn(f"{self._problem.name} {_sizes(bucket)} is not tuned: {error}")
         if row is not None or self._on_miss != "error":
             self._rows[sizes] = row
         return row
-
-    def _searched(self, bucket: dict[str, int], *, again: bool = False) -> Row | None:
-        """Search for a bucket's choice, unless another thread or process has meanwhile."""
-        place, cache = self._place(bucket), self._cache
-        assert cache is not None
-        with _TUNING, cache.tuning(place.key):
-            row = None if again else self._choices.find(place, self._baseline)
-            if row is None:
-                built = build(read_config(self._config(bucket)))
-                store = MemoryStore()
-                try:
-                    Search(plan_with_cache(built), store).run()
-                finally:
-                    keep(built, store, cache.folder, run=built.resolved["name"])
-                row = self._choices.find(place, self._baseline)
-            return row
-
-    def _place(self, bucket: dict[str, int]) -> Place:
-        sizes = tuple(bucket.values())
-        if sizes not in self._places:
-            self._places[sizes] = Place.of(read_config(self._config(bucket)))
-        return self._places[sizes]
-
-    def _config(self, bucket: Mapping[str, int]) -> dict[str, Any]:
-        own = {name: size for name, size in bucket.items() if name in self._key}
-        return {**self._campaign, "problem": {**self._options, **own}}
 
     # What is refused
 
@@ -315,15 +272,6 @@ class Autotuned:
             if name not in self._key and extents[name] != size:
                 what = f"expected {name}={size}, which is not in the key, found {extents[name]}"
                 raise CallError(f"{self._problem.name}: {what}")
-
-    def _see_that_the_table_fits(self, rows: Sequence[Row]) -> None:
-        place = self._place({})
-        mine = [row for row in rows if row["problem"] == self._problem.identity]
-        if not place.missing and not any(place.is_of(row) for row in mine):
-            here = f"{place.problem.identity} on {place.device}; {place.toolchain}"
-            found = {f"{r['problem']} on {r['device']}; {r['toolchain'] or ''}" for r in rows}
-            listed = " / ".join(sorted(found)) or "no rows"
-            raise ConfigError("autotune", None, "table", f"rows of {here}", listed)
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

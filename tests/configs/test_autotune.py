@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import kernelwright
-from kernelwright.configs import autotuned
+from kernelwright.configs import tuner
 from kernelwright.configs.autotuned import Autotuned, NotTunedError, TuningWarning
 from kernelwright.configs.buckets import Buckets, cropped, paddable, padded, shapes_of
 from kernelwright.configs.dispatch import Executed
@@ -60,12 +60,12 @@ def searches(monkeypatch):
     """How many searches there were."""
     seen = []
 
-    class Watched(autotuned.Search):
+    class Watched(tuner.Search):
         def run(self):
             seen.append(self.plan)
             return super().run()
 
-    monkeypatch.setattr(autotuned, "Search", Watched)
+    monkeypatch.setattr(tuner, "Search", Watched)
     return seen
 
 
@@ -187,9 +187,9 @@ def test_a_miss_tunes_once_a_bucket_and_never_again(searches):
 def test_another_process_finds_the_choice():
     code = (
         "import sys, kernelwright\n"
-        "from kernelwright.configs import autotuned\n"
+        "from kernelwright.configs import tuner\n"
         "if sys.argv[1] == 'again':\n"
-        "    autotuned.Search = None\n"
+        "    tuner.Search = None\n"
         "f = kernelwright.autotune(problem='matmul', key=('m', 'n', 'k'), cache='known',\n"
         "    target='cpu-model', budget={'trials': 4}, driver='random')\n"
         "row = f.tuned(m=9, n=9, k=9) or f.tune(m=9, n=9, k=9)\n"
@@ -425,7 +425,7 @@ def test_a_search_that_fails_leaves_the_function(monkeypatch):
     def fails(self):
         raise OSError("no room")
 
-    monkeypatch.setattr(autotuned.Search, "run", fails)
+    monkeypatch.setattr(tuner.Search, "run", fails)
     matmul, (a, b) = tuned(**MODEL), operands(8, 8, 8)
     with pytest.warns(TuningWarning, match="m=8, n=8, k=8 is not tuned: no room"):
         assert close(a, b, matmul(a, b))
