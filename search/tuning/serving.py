@@ -196,7 +196,7 @@ class Serving:
         interval = None if claim is None else speedup(claim)
         if interval is None or not 0 < interval.low <= interval.high <= WIDEST * interval.low:
             return False
-        return interval.low <= 2.0**ratio <= interval.high
+        return bool(interval.low <= 2.0**ratio <= interval.high)
 
     def _current(self, candidate: Candidate) -> Candidate:
         if candidate.language is not Language.KNOBS:
