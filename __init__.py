@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelwright.configs.api import run as run
+    from kernelwright.configs.autotune import autotune as autotune
     from kernelwright.configs.loaded import load as load
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "run"]
+__all__ = ["__version__", "autotune", "load", "run"]
 
-_LAZY = {"load": "kernelwright.configs.loaded", "run": "kernelwright.configs.api"}
+_LAZY = {
+    "autotune": "kernelwright.configs.autotune",
+    "load": "kernelwright.configs.loaded",
+    "run": "kernelwright.configs.api",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -255,21 +255,44 @@ def _show_schedule(folder: str, *, as_json: bool) -> None:
 
 @app.command()
 def export(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    folders: Annotated[
+        list[str], typer.Argument(metavar="DIR...", help="Folder of a run; of runs with --table.")
+    ],
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="FILE", help="Write it there instead.")
     ] = None,
-    form: Annotated[str, typer.Option("--format", metavar="F", help="c, triton or helion.")] = "c",
+    table: Annotated[
+        bool, typer.Option("--table", help="The table of shapes and configurations, of all runs.")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="F",
+            help="Of a winner: c, triton or helion; of a table: json, csv, md or py.",
+        ),
+    ] = None,
 ) -> None:
-    """Print the winner: as C that compiles alone, or as a tuning cache of another tuner."""
+    """Print the winner: as C that compiles alone, or as a tuning cache of another tuner; or the
+    table of what runs have found.
+    """
     with _winner_refusals(as_json=False):
         from kernelwright.configs.exchange import BEST_FORMATS, export_best
         from kernelwright.configs.winner import export as export_winner
 
-        if form not in ("c", *BEST_FORMATS):
+        if not table and len(folders) > 1:
+            _fail(2, f"expected one DIR (or --table), found {len(folders)}", as_json=False)
+        if not table and form not in (None, "c", *BEST_FORMATS):
             expected = ", ".join(("c", *BEST_FORMATS))
             _fail(2, f"--format: expected one of {expected}, found {form!r}", as_json=False)
-        text = export_winner(folder, out) if form == "c" else export_best(folder, form, out)
+        if table:
+            from kernelwright.configs.tables import export_table
+
+            text = export_table(folders, out, form)
+        elif form in (None, "c"):
+            text = export_winner(folders[0], out)
+        else:
+            text = export_best(folders[0], form, out)
         if out is None:
             sys.stdout.write(text)
 

@@ -153,6 +153,8 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     ]
     if summary["failures"]:
         lines.append(f"judge one again: kernelwright show {summary['out']} --replay TRIAL")
+    if summary["served"]:
+        lines.append(f"served: {summary['served']} of them from the tuning cache, not judged again")
     unheard = {key: summary[key] for key in ("refused", "duplicates") if summary[key]}
     lines.extend(f"{key}: {count} proposals" for key, count in unheard.items())
     search, confirm = summary["seconds_search"], summary["seconds_confirm"]

@@ -20,6 +20,7 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.fronts import front_of
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
+from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Language, Reference, Request, Role, Stage, Verdict
@@ -83,9 +84,11 @@ def run(
         events = store.events()
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
-            Campaign(
-                built.plan, store, executor=executor, extension=extension, observe=observe
-            ).run()
+            plan = plan_with_cache(built, events)
+            try:
+                Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
+            finally:
+                keep_or_warn(built, store, run=f"{campaign.file.name} in {folder.name}")
         front = front_of(built.resolved, store.trials(), lambda: built)
         summary = {**summarise(store), "front": front}
         summary |= {"name": campaign.file.name, "out": str(folder)}

@@ -37,6 +37,17 @@ class Built:
     missing: tuple[str, ...]
 
 
+def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
+    """The problem, the target and the judge's section of a campaign; nothing is judged.
+
+    Raises:
+        ConfigError: if they do not fit together.
+    """
+    problem = with_template(campaign, _problem(campaign))
+    target = _target(campaign, problem)
+    return problem, target, judge_section(campaign, problem, target)
+
+
 def build(campaign: Campaign) -> Built:
     """Make the objects of a campaign.
 

@@ -17,6 +17,7 @@ import pydantic
 
 from kernelwright.agents import AGENT_DRIVERS, BACKENDS
 from kernelwright.configs.errors import ConfigError, nearest
+from kernelwright.configs.folders import cache_folder_of, check_cache
 from kernelwright.configs.resolve import (
     Given,
     UnknownNameError,
@@ -141,6 +142,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         backend = _choose(document, path, file.agents.backend, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
         raise document.error(("budget",), "at least one of trials, seconds, calls, tokens", "none")
+    check_cache(document, file.cache, folder)
     text = _space_text(document, file, folder, files)
     return Campaign(
         file,
@@ -436,5 +438,8 @@ def resolved_config(
         out["agents"] = {"backend": campaign.backend.plain, "prompt": campaign.prompt}
     out["judge"] = dict(judge)
     out["hashes"] = dict(sorted(hashes.items()))
+    if file.cache is not None:
+        folder = cache_folder_of(file.cache, campaign.folder)
+        out["cache"] = {"folder": str(folder), "read": file.cache.read, "write": file.cache.write}
     order = typing.get_type_hints(CampaignFile)
     return {key: out[key] for key in order if key in out}

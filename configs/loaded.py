@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kernelwright.configs.binding import Array, bound, extents_in
 from kernelwright.configs.winner import Winner, as_c, sizes, unit, winner
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.call import CallError, Kernel
-from kernelwright.env.compiler.runtime.toolchain import find_toolchain
-from kernelwright.env.problems.program import arguments
-from kernelwright.env.problems.shapes import shape_of, solved
-from kernelwright.env.types import Problem, TensorSpec, Workload
+from kernelwright.env.compiler.runtime.toolchain import Toolchain, find_toolchain
+from kernelwright.env.problems.program import Program, arguments
+from kernelwright.env.problems.shapes import shape_of
+from kernelwright.env.types import Problem, Workload
 from kernelwright.search.trial import Trial
-
-Array = NDArray[Any]
 
 
 class Loaded:
@@ -62,8 +58,8 @@ class Loaded:
             CallError: if an input is missing, unknown or does not fit the problem.
             BuildError: if the compiler is not there or refuses.
         """
-        arrays = self._bound(inputs, named)
-        extents = self._extents(arrays)
+        arrays = bound(self.problem, inputs, named)
+        extents = extents_in(self.problem, arrays)
         sizes = tuple(extents.values())
         if sizes not in self._kernels:
             self._kernels[sizes] = self._built(self._workload(extents), extents)
@@ -73,53 +69,6 @@ class Loaded:
 
     def __repr__(self) -> str:
         return f"Loaded({self.problem.identity}, {self.trial.candidate})"
-
-    def _inputs(self) -> list[TensorSpec]:
-        return [t for t in self.problem.tensors if t.role == "input"]
-
-    def _bound(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> dict[str, Array]:
-        """The arrays by name, each of the right type and number of axes."""
-        specs = self._inputs()
-        names = [spec.name for spec in specs]
-        if len(inputs) > len(names):
-            expected = f"{len(names)} inputs ({', '.join(names)})"
-            raise CallError(f"{self.problem.name}: expected {expected}, found {len(inputs)}")
-        arrays = dict(zip(names, inputs, strict=False))
-        for name, array in named.items():
-            if name not in names or name in arrays:
-                found = "given twice" if name in arrays else "no input"
-                raise CallError(
-                    f"{self.problem.name}: expected inputs {', '.join(names)}, found {name!r}, "
-                    f"which is {found}"
-                )
-            arrays[name] = array
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            raise CallError(f"{self.problem.name}: expected an input {missing[0]}, found none")
-        for spec in specs:
-            _check(spec, arrays[spec.name])
-        return arrays
-
-    def _extents(self, arrays: dict[str, Array]) -> dict[str, int]:
-        """The extents that the inputs' shapes say; those that no input has are the problem's."""
-        axes = [
-            _Axis(spec.name, place, entry, size)
-            for spec in self._inputs()
-            for place, (entry, size) in enumerate(
-                zip(spec.shape, arrays[spec.name].shape, strict=True)
-            )
-        ]
-        said = _said(axes)
-        values = {name: value for name, (value, _) in said.items()}
-        extents: dict[str, int] = {}
-        for name, extent in self.problem.workloads[0].extents:
-            value = values.get(name, extent)
-            if not isinstance(value, int):
-                raise CallError(f"{self.problem.name}: no input says the extent {name}")
-            extents[name] = value
-        for axis in axes:
-            axis.check(extents, said)
-        return extents
 
     def _workload(self, extents: dict[str, int]) -> Workload:
         """The workload that these extents belong to."""
@@ -136,57 +85,27 @@ class Loaded:
         raise CallError(f"{self.problem.name}: expected {expected}, found {found}")
 
     def _built(self, workload: Workload, extents: dict[str, int]) -> Kernel:
-        made = self._best.program(workload)
         toolchain = find_toolchain(self._best.resolved["target"].get("toolchain"))
-        text = unit(self.problem, made)
-        build = BuildCache(cache_folder()).build(text, toolchain, self._best.flags)
-        shapes = {t.name: shape_of(t, extents) for t in self.problem.tensors}
-        resolved = tuple(replace(a, shape=shapes[a.name]) for a in arguments(self.problem))
-        return Kernel(build.library, made.entry, resolved, tuple(extents))
+        made = self._best.program(workload)
+        return kernel_of(self.problem, made, extents, toolchain, self._best.flags)
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """An axis of an input: its entry in the declared shape, and its size in the given array."""
+def kernel_of(
+    problem: Problem,
+    made: Program,
+    extents: Mapping[str, int],
+    toolchain: Toolchain,
+    flags: Sequence[str],
+) -> Kernel:
+    """A program as a function on arrays of these extents, compiled unless it was before.
 
-    tensor: str
-    place: int
-    entry: str | int
-    size: int
-
-    def __str__(self) -> str:
-        return f"axis {self.place} of {self.tensor}"
-
-    def check(self, extents: dict[str, int], said: dict[str, tuple[int, _Axis]]) -> None:
-        """Refuse a size that is another one than the extents give."""
-        spec = TensorSpec(self.tensor, (self.entry,), "uint8", "input")
-        try:
-            (expected,) = shape_of(spec, extents)
-        except ValueError as error:
-            raise CallError(str(error)) from None
-        if self.size == expected:
-            return
-        if self.entry in said:
-            source = f"as {said[str(self.entry)][1]} has it"
-        elif isinstance(self.entry, int):
-            source = "as the problem has it"
-        else:
-            source = f"{self.entry} with {', '.join(f'{n}={e}' for n, e in extents.items())}"
-        raise CallError(f"{self}: expected {expected}, {source}, found {self.size}")
-
-
-def _said(axes: list[_Axis]) -> dict[str, tuple[int, _Axis]]:
-    """The extents that follow from sizes of axes, each with the first axis that says it."""
-    said: dict[str, tuple[int, _Axis]] = {}
-    while True:
-        known = {name: value for name, (value, _) in said.items()}
-        for axis in axes:
-            found = solved(axis.entry, axis.size, known)
-            if found is not None:
-                said[found[0]] = found[1], axis
-                break
-        else:
-            return said
+    Raises:
+        BuildError: if the compiler refuses.
+    """
+    build = BuildCache(cache_folder()).build(unit(problem, made), toolchain, flags)
+    shapes = {t.name: shape_of(t, extents) for t in problem.tensors}
+    resolved = tuple(replace(a, shape=shapes[a.name]) for a in arguments(problem))
+    return Kernel(build.library, made.entry, resolved, tuple(extents))
 
 
 def load(folder: str | Path) -> Loaded:
@@ -198,15 +117,3 @@ def load(folder: str | Path) -> Loaded:
         WinnerError: if nothing valid was found, or the winner has no C form.
     """
     return Loaded(winner(folder))
-
-
-def _check(spec: TensorSpec, array: Array) -> None:
-    shape = ", ".join(map(str, spec.shape))
-    expected = f"{spec.dtype}[{shape}]"
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-        # A mask would be lost, and what lies below it computed with.
-        found = f"a {type(array).__name__}"
-        raise CallError(f"{spec.name}: expected a NumPy array {expected}, found {found}")
-    if array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
-        found = f"{array.dtype}{list(array.shape)}"
-        raise CallError(f"{spec.name}: expected {expected}, found {found}")

@@ -165,6 +165,16 @@ class StopSection(_Strict):
     ] = None
 
 
+class CacheSection(_Strict):
+    """The tuning cache: what was judged before is served, and what is judged is kept."""
+
+    folder: Annotated[
+        str | None, Field(min_length=1, description="the cache's folder (the user's own)")
+    ] = None
+    read: Annotated[bool, Field(description="whether known verdicts are served")] = True
+    write: Annotated[bool, Field(description="whether new verdicts are kept")] = True
+
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 Choice = Annotated[dict[str, Any], Field(description="a name and the options of what it names")]
 
@@ -194,6 +204,7 @@ class CampaignFile(_Strict):
     judge: JudgeSection = JudgeSection()
     budget: BudgetSection
     stop: StopSection = StopSection()
+    cache: CacheSection | None = None
     batch: Annotated[int, Field(ge=1, le=100_000, description="proposals asked for at a time")] = 8
     seed: Annotated[
         int, Field(ge=0, lt=MAX_SEED, description="seeds the driver and all simulated noise")

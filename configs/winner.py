@@ -58,10 +58,14 @@ class Winner:
     @property
     def flags(self) -> tuple[str, ...]:
         """The compiler flags that it was judged with."""
-        target = self.resolved["target"]
-        flags = tuple(target.get("flags", DEFAULT_FLAGS))
-        threads = int(target.get("threads", 1))
-        return (*flags, "-fopenmp") if threads > 1 and "-fopenmp" not in flags else flags
+        return compile_flags(self.resolved["target"])
+
+
+def compile_flags(target: Mapping[str, Any]) -> tuple[str, ...]:
+    """The compiler flags that a target's options mean."""
+    flags = tuple(target.get("flags", DEFAULT_FLAGS))
+    threads = int(target.get("threads", 1))
+    return (*flags, "-fopenmp") if threads > 1 and "-fopenmp" not in flags else flags
 
 
 def winner(folder: str | Path) -> Winner:

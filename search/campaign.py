@@ -34,6 +34,7 @@ from kernelwright.search.plan import Plan
 from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
+from kernelwright.search.tuning.serving import CACHE, LOST, SERVED, Served
 
 # Trials that wait behind those that are raced, should one of those fail when it is measured again.
 SPARE = 8
@@ -132,6 +133,7 @@ class Campaign:
         self._heights: dict[int, int] = {}
         self._until_met = False
         self._cut = False
+        self._served: set[int] = set()
         self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
 
     def run(self) -> Stop:
@@ -151,6 +153,7 @@ class Campaign:
         self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
         self._epoch = sum(e.kind == "extended" for e in self._events)
         self._epoch += self._extension is not None
+        self._served = {e.slot for e in self._events if e.kind == SERVED}
         self._started = self._clock()
         self._search_s: float | None = None
         try:
@@ -159,6 +162,7 @@ class Campaign:
             self._disclose()
 
     def _searched_and_confirmed(self) -> Stop:
+        self._open_cache()
         stop, ask = self._search()
         if stop.rule == "until":
             return stop
@@ -185,6 +189,21 @@ class Campaign:
         if used is not None:
             known = sum(e.kind == "judge_secret" for e in self.store.events())
             self._record(events=[event("judge_secret", 0, known, key=used)])
+
+    def _open_cache(self) -> None:
+        """Decide what the tuning cache is trusted with, once in a campaign's life."""
+        serving = self.plan.serving
+        if serving is None:
+            return
+        opening = next((e for e in self._events if e.kind == CACHE), None)
+        if opening is None:
+            probe = serving.probe()
+            found = None if probe is None else self._evaluate([probe])[0]
+            opening = event(CACHE, 0, 0, **serving.opening(found))
+            self._record(events=[opening])
+        elif serving.lost is not None:
+            self._record(events=[event(LOST, 0, 0, reason=serving.lost)])
+        serving.begin(opening.data)
 
     # Searching
 
@@ -325,7 +344,8 @@ class Campaign:
         """Have candidates built side by side where the judge can; it then times them one by one."""
         evaluator = self.plan.evaluator
         if isinstance(evaluator, Builds) and self._executor.workers > 1:
-            self._executor.map(evaluator.prepare, [p.candidate for p in proposals])
+            unknown = [p.candidate for p in proposals if self._known(p.candidate) is None]
+            self._executor.map(evaluator.prepare, unknown)
 
     def _screen_request(self, candidate: Candidate, number: int, stage: Stage) -> Request:
         """A screen against the incumbent, or a race against the baseline."""
@@ -338,21 +358,34 @@ class Campaign:
     def _judge(
         self, ask: int, first: int, proposals: Sequence[Proposal]
     ) -> tuple[list[Trial], list[Event]]:
-        """Trials of these proposals, and an event if the incumbent failed on the way."""
-        verdicts, fallen = self._screened(first, proposals), []
+        """Trials of these proposals; events of those that the tuning cache served, and one if the
+        incumbent failed on the way.
+        """
+        numbered = list(enumerate(proposals, first))
+        served = {n: found for n, p in numbered if (found := self._known(p.candidate)) is not None}
+        asked = [(number, p) for number, p in numbered if number not in served]
+        verdicts, fallen = self._screened(asked), []
         if any(v.code == REFERENCE_FAILED for v in verdicts) and self._incumbent.is_a_candidate:
             # Not the candidate's fault, so it is screened again, against the baseline.
             key = self._incumbent.reference.candidate.key
             evidence = next(v.evidence for v in verdicts if v.code == REFERENCE_FAILED)
             fallen = [event("dethroned", ask, first, key=key, evidence=evidence)]
             self._dethrone()
-            verdicts = self._screened(first, proposals)
+            verdicts = self._screened(asked)
+        judged = {
+            number: (verdict, self._incumbent.objective(verdict))
+            for (number, _), verdict in zip(asked, verdicts, strict=True)
+        }
+        for number, found in served.items():
+            judged[number] = found.verdict, found.objective
+            fallen.append(event(SERVED, ask, number, run=found.record.run, at=found.record.at))
+        self._served |= served.keys()
         trials = [
             Trial(
-                number=first + i,
+                number=number,
                 candidate=proposal.candidate,
-                verdicts=((Stage.SCREEN, verdict),),
-                objective=self._incumbent.objective(verdict),
+                verdicts=((Stage.SCREEN, judged[number][0]),),
+                objective=judged[number][1],
                 proposer=proposal.proposer,
                 parents=proposal.parents,
                 seed=self.plan.seed,
@@ -360,15 +393,21 @@ class Campaign:
                 tokens=proposal.tokens,
                 usd=proposal.usd,
             )
-            for i, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True))
+            for number, proposal in numbered
         ]
         return trials, fallen
 
-    def _screened(self, first: int, proposals: Sequence[Proposal]) -> list[Verdict]:
+    def _known(self, candidate: Candidate) -> Served | None:
+        """What the tuning cache has on a candidate that may be served."""
+        return None if self.plan.serving is None else self.plan.serving.find(candidate)
+
+    def _screened(self, numbered: Sequence[tuple[int, Proposal]]) -> list[Verdict]:
         requests = [
-            self._screen_request(proposal.candidate, first + i, Stage.SCREEN)
-            for i, proposal in enumerate(proposals)
+            self._screen_request(proposal.candidate, number, Stage.SCREEN)
+            for number, proposal in numbered
         ]
+        if not requests:
+            return []
         workers = min(self._executor.workers, len(requests))
         size = -(-len(requests) // workers)
         chunks = [requests[i : i + size] for i in range(0, len(requests), size)]
@@ -541,7 +580,8 @@ class Campaign:
         """
         place = (ask, self._epoch)
         trials = [trial for _, _, trial in self._ranked]
-        entrants = entrants_of(trials, self._stored, self._heights)
+        served = frozenset(self._served)
+        entrants = entrants_of(trials, self._stored, self._heights, served)
         desk, past = _Desk(self), self._events
         finals = Finals(self.plan.contest, desk, self._incumbent, entrants, past, place)
         finals.run()

@@ -64,12 +64,15 @@ class Entrants:
     """Who takes part.
 
     ``trials`` are the best first; ``stored`` are all verdicts by trial that are known from an
-    earlier sitting, ``heights`` how many races of a trial's were for its height as incumbent.
+    earlier sitting, ``heights`` how many races of a trial's were for its height as incumbent;
+    ``served`` are the trials whose screens are another sitting's, which only help to choose who
+    starts.
     """
 
     trials: tuple[Trial, ...]
     stored: Mapping[int, Sequence[tuple[Stage, Verdict]]]
     heights: Mapping[int, int]
+    served: frozenset[int] = frozenset()
 
     def confirmation(self, trial: Trial) -> Verdict | None:
         """The stored confirmation of a trial; one that a noisy host kept from saying anything is to
@@ -171,7 +174,11 @@ class Finals:
         trials = [t for t in self._entrants.trials if not self._is_fallen(t)]
         race = Race(
             [_screened(trial) for trial in trials],
-            comparable=[_reference_key(trial) == reference.candidate.key for trial in trials],
+            comparable=[
+                _reference_key(trial) == reference.candidate.key
+                and trial.number not in self._entrants.served
+                for trial in trials
+            ],
             keep=self._contest.confirm.finalists,
             rounds=self._contest.race_rounds,
         )
@@ -331,7 +338,8 @@ def entrants_of(
     trials: Sequence[Trial],
     stored: Sequence[Trial] = (),
     heights: Mapping[int, int] | None = None,
+    served: frozenset[int] = frozenset(),
 ) -> Entrants:
     """Who takes part: the best ``FIELD`` of ranked trials, with what is stored of all."""
     known = {trial.number: trial.verdicts for trial in stored}
-    return Entrants(tuple(trials[:FIELD]), known, heights or {})
+    return Entrants(tuple(trials[:FIELD]), known, heights or {}, served)

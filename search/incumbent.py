@@ -55,9 +55,15 @@ class Incumbent:
             for trial in trials
             if trial.objective is not None
             and trial.objective > self.height
+            # A screen from the tuning cache may have been against an incumbent of another search.
+            and self._was_met_by(trial)
             and is_clearly_faster(trial.verdicts[0][1], self.reference.role)
         ]
         return max(ahead)[2] if ahead else None
+
+    def _was_met_by(self, trial: Trial) -> bool:
+        met = trial.verdicts[0][1].measurements
+        return all(m.reference_key == self.reference.candidate.key for m in met)
 
     def succeeded_by(self, trial: Trial, race: Verdict) -> Incumbent:
         """The next incumbent: the challenger with its fresh height, or this one if it failed."""

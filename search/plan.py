@@ -9,6 +9,7 @@ from typing import Literal
 from kernelwright.env.protocols import Evaluator, Space
 from kernelwright.env.types import CacheState, Candidate, Reference, Role
 from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.tuning.serving import Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Plan:
     ``screen_pairs`` is the number of pairs in a screen of a target that measures; ``race_rounds``
     how many rounds there are between screens and confirmations; ``state`` is where operands are
     when a call starts; ``floors_ns`` are the least times by workload that `StopRules.roofline` is a
-    share of, those of the verdicts unless given.
+    share of, those of the verdicts unless given; ``serving`` is what the tuning cache knows.
     """
 
     space: Space
@@ -107,6 +108,7 @@ class Plan:
     race_rounds: int = 5
     state: CacheState = CacheState.COLD
     floors_ns: tuple[tuple[str, float], ...] = ()
+    serving: Serving | None = None
 
     @property
     def contest(self) -> Contest:

@@ -361,6 +361,11 @@ class SqliteStore:
         with self._transaction():
             self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", list(values.items()))
 
+    def latest(self) -> float:
+        """When the latest verdict was recorded, in s since 1970; 0 without any."""
+        ((at,),) = self._read("SELECT coalesce(max(at), 0) FROM verdicts")
+        return float(at)
+
     def spent(self, *, earlier: bool = False) -> Sitting:
         """Wall time summed over all sittings, or over those before this one."""
         query = "SELECT total(search_s), total(confirm_s) FROM sittings WHERE id IS NOT ?"

@@ -27,6 +27,7 @@ from kernelwright.search.claims import Names, claim_of
 from kernelwright.search.stopping import LOOKED
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
+from kernelwright.search.tuning.serving import CACHE, LOST, SERVED
 
 # Events of the campaign itself, which may stand in the same place as a call.
 NOT_REPLIES = (
@@ -40,6 +41,9 @@ NOT_REPLIES = (
     "raced",
     LOOKED,
     "dethroned_in_race",
+    CACHE,
+    SERVED,
+    LOST,
 )
 
 
@@ -161,6 +165,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "seconds_confirm": spent.confirm_s,
         "finished": bool(last and last.kind == "finished"),
         "stop": stops[-1].data if stops else None,
+        "served": sum(e.kind == SERVED for e in events),
         "refused": sum(e.kind == "invalid" for e in events),
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),

@@ -20,15 +20,16 @@ FACTS = {
 }
 
 
-def shown(facts, light=None):
+def shown(facts, light=None, served=0):
     best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
     best |= {"level": 0.985, "least_effect": 0.001}
     empty = dict.fromkeys(("baseline", "stop", "tokens", "replies"))
     zero = dict.fromkeys(
-        ("refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
+        ("served", "refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
     )
     lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
+    zero["served"] = served
     rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
     rest["speed_of_light"] = light or {"bounds": [], "share": None}
     return summary_text({"best": best, **empty, **zero, **lists, **rest}).splitlines()
@@ -69,6 +70,12 @@ def test_a_plan_says_what_is_out_of_reach():
     small = {"name": "matmul", "m": 8, "n": 8, "k": 8}
     open_space = lines(problem=small, space={"kind": "schedule"}, target={"name": "cpu-model"})
     assert any("how near candidates come to it is not known" in line for line in open_space)
+
+
+def test_a_summary_says_what_was_served():
+    assert not any(line.startswith("served") for line in shown({}))
+    said = "served: 3 of them from the tuning cache, not judged again"
+    assert said in shown({}, served=3)
 
 
 def test_a_summary_says_what_the_host_did():

@@ -32,6 +32,7 @@ ON_A_MODEL = {
     },
     "budget": {"trials": 12, "seconds": 50.0, "calls": 9, "tokens": 99},
     "stop": {"roofline": 0.99, "plateau": 50, "target": {"us": 1.0}},
+    "cache": {"folder": "known", "read": True, "write": True},
     "batch": 3,
     "seed": 1,
     "workers": 2,

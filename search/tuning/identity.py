@@ -1,0 +1,60 @@
+"""What a candidate means, as text that is equal for equal programs.
+
+A candidate's key names its payload, and a payload changes when a knob is added although the program
+does not. So records are compared by meaning: knob values that stand for a schedule by that
+schedule, values of macros by the template's text and what differs from its own fallbacks
+(``#ifndef X`` / ``#define X 1``). What has no program (the knobs of a model or a recording) is
+compared by its values, where a knob that a record lacks has its declared default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+
+from kernelwright.env.types import Candidate, Language, Problem, Scalar
+from kernelwright.search.tuning.key import canonical
+
+_KNOBS = "knobs:"
+_FALLBACK = re.compile(
+    r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n[ \t]*#[ \t]*define[ \t]+\1[ \t]+(.*?)[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def fallbacks(template: str) -> dict[str, str]:
+    """The macros that a C text defines itself where nobody else has, with their values."""
+    return dict(_FALLBACK.findall(template))
+
+
+def identity(problem: Problem, candidate: Candidate) -> str:
+    """The meaning of a candidate of a problem."""
+    match candidate.language:
+        case Language.KNOBS if problem.template is not None:
+            own = fallbacks(problem.template)
+            given = {name: _macro(value) for name, value in candidate.knobs.items()}
+            set_ = {name: value for name, value in given.items() if own.get(name) != value}
+            return f"macros:{_sha256(canonical([problem.template, set_]))}"
+        case Language.KNOBS if problem.sketch is not None:
+            trace = Candidate(Language.SCHEDULE, problem.sketch(candidate.knobs))
+            return f"schedule:{trace.key}"
+        case Language.KNOBS:
+            return _KNOBS + canonical(candidate.knobs)
+    return f"{candidate.language}:{candidate.key}"
+
+
+def completed(meaning: str, defaults: Mapping[str, Scalar]) -> str:
+    """The identity of a record as it reads today: a knob that it lacks has its default."""
+    if not meaning.startswith(_KNOBS):
+        return meaning
+    return _KNOBS + canonical({**defaults, **json.loads(meaning.removeprefix(_KNOBS))})
+
+
+def _macro(value: Scalar) -> str:
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,219 @@
+"""Rows of the shape → configuration table: what a search ended with, as plain data.
+
+A row holds what a program needs to use the configuration (problem, extents, device, compiler, the
+candidate) and what a reader needs to judge it (speedup, interval, evidence, how much was tried,
+when). Rows are what ``export --table`` writes, what the tuning cache keeps of each search, and what
+`kernelwright.autotune` dispatches from.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pprint import pformat
+from typing import Any
+
+from kernelwright.env.records import dumps, loads
+from kernelwright.env.types import Candidate, Problem, Status
+from kernelwright.search.claims import in_figures
+from kernelwright.search.trial import Trial
+from kernelwright.search.tuning.identity import identity
+from kernelwright.search.tuning.key import canonical, extents_of, spans
+
+TABLE_FORMAT = 1
+Row = dict[str, Any]
+_RANK = {Status.WIN: 3, Status.TIE: 2, Status.OK: 1}
+# What a reader's table shows; the others are for programs.
+_SHOWN = ("problem", "extents", "device", "configuration", "speedup", "evidence", "evaluations")
+
+
+def row_of(
+    problem: Problem,
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    best: Trial,
+    at: float,
+) -> Row:
+    """The row of a search.
+
+    Args:
+        problem: what it was about.
+        config: its resolved campaign.
+        summary: its summary (`search.summary.summarise`).
+        best: its best trial.
+        at: when it ended, in s since 1970.
+    """
+    entry = summary["best"]
+    device, _, toolchain = str(entry["machine"]).partition("; ")
+    extents = [extents_of(spans(workload)) for workload in problem.workloads]
+    return {
+        "problem": problem.identity,
+        "options": {
+            name: value
+            for name, value in sorted(config["problem"].items())
+            if name not in ("name", *extents[0])
+        },
+        "extents": extents[0] if len(extents) == 1 else extents,
+        "target": json.loads(canonical(config["target"])),
+        "device": device,
+        "toolchain": toolchain or None,
+        "space": config["space"]["kind"],
+        "candidate": json.loads(dumps(best.candidate)),
+        "means": identity(problem, best.candidate),
+        "configuration": entry["candidate"],
+        "status": entry["status"],
+        **{name: entry[name] for name in ("speedup", "ci_low", "ci_high", "evidence")},
+        "baseline": summary["baseline"]["name"] if summary["baseline"] else None,
+        **{n: summary[n] for n in ("library", "library_ratio", "library_low", "library_high")},
+        "evaluations": summary["trials"],
+        "served": summary["served"],
+        "run": config["name"],
+        "when": datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z"),
+    }
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """What a row is the choice for: equal for rows that compete."""
+    options = canonical(row["options"]) + canonical(row["target"])
+    parts = (row["problem"], canonical(row["extents"]), row["device"], row["toolchain"], options)
+    return canonical(parts)
+
+
+def better(row: Mapping[str, Any]) -> tuple[float, ...]:
+    """Sorts rows, the one to use last: losses, what was only screened, ties, wins; then by the
+    lower limit of the speedup, where it has one; then the latest.
+    """
+    rank = _RANK.get(Status(row["status"]), 0)
+    at = datetime.fromisoformat(str(row["when"]).replace("Z", "+00:00")).timestamp()
+    return (rank, row["ci_low"] or 0.0 if rank > 1 else row["speedup"], at)
+
+
+def best_row(rows: Iterable[Row]) -> Row:
+    """Of rows of one place the one to use. What a configuration was claimed to be, win or loss,
+    goes before what was guessed of it.
+    """
+    rows = list(rows)
+    claimed = {row["means"] for row in rows if Status(row["status"]).is_claim}
+    known = [r for r in rows if Status(r["status"]).is_claim or r["means"] not in claimed]
+    return max(known, key=lambda row: (better(row), canonical(row)))
+
+
+def table(rows: Iterable[Row]) -> list[Row]:
+    """One row a place, in the order of problem, extents and device."""
+    places: dict[str, list[Row]] = {}
+    for row in rows:
+        places.setdefault(place(row), []).append(row)
+    return sorted(map(best_row, places.values()), key=_order)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    first = row["extents"][0] if isinstance(row["extents"], list) else row["extents"]
+    sizes = tuple((name, *_ends(size)) for name, size in first.items())
+    return (row["problem"], len(sizes), sizes, row["device"], place(row))
+
+
+def _ends(size: int | str) -> tuple[int, int]:
+    low, _, high = str(size).partition("..")
+    return int(low), int(high or low)
+
+
+def candidate_of(row: Mapping[str, Any]) -> Candidate:
+    """The candidate of a row.
+
+    Raises:
+        ValueError: if it has none.
+    """
+    return loads(Candidate, json.dumps(row.get("candidate")))
+
+
+def read_table(text: str) -> list[Row]:
+    """The rows of a table in JSON.
+
+    Raises:
+        ValueError: if it is none, or of a later format.
+    """
+    try:
+        data = json.loads(text)
+        found, rows = data["format"], data["rows"]
+        for row in rows if found == TABLE_FORMAT else ():
+            candidate_of(row)
+            place(row), better(row)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        what = (str(error).splitlines() or ["damage"])[0]
+        raise ValueError(f"expected a table (export --table), found damage: {what}") from None
+    if found != TABLE_FORMAT:
+        raise ValueError(f"expected a table of format {TABLE_FORMAT}, found {found!r}")
+    return list(rows)
+
+
+# How tables are written
+
+
+def _json(rows: Sequence[Row]) -> str:
+    return json.dumps({"format": TABLE_FORMAT, "rows": list(rows)}, indent=2) + "\n"
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    """A column an extent, and one a knob where rows have knobs; what is neither is JSON."""
+    flat = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue()
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in ("candidate", "means"):
+            continue
+        if name in ("extents", "configuration") and isinstance(value, dict):
+            prefix = "" if name == "extents" else "knob."
+            out |= {f"{prefix}{inner}": each for inner, each in value.items()}
+        else:
+            out[name] = canonical(value) if isinstance(value, dict | list) else value
+    return out
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    lines = [f"| {' | '.join(_SHOWN)} |", f"|{' --- |' * len(_SHOWN)}"]
+    lines += [f"| {' | '.join(_cell(row, name) for name in _SHOWN)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(row: Row, name: str) -> str:
+    value = row[name]
+    if name == "speedup":
+        limits = (row["ci_low"], row["ci_high"]) if row["ci_low"] is not None else ()
+        value = f"{row['status']}: {in_figures(value, *limits)}"
+    elif name == "extents" and isinstance(value, list):
+        value = "; ".join(map(_pairs, value))
+    elif isinstance(value, dict):
+        value = _pairs(value)
+    elif name == "configuration":
+        value = f"{row['candidate']['language']}: {' '.join(str(value).split())}"
+    return str(value).replace("|", "\\|")
+
+
+def _pairs(value: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={each}" for name, each in value.items())
+
+
+def _python(rows: Sequence[Row]) -> str:
+    return (
+        '"""Tuned configurations, by problem and extents; written by kernelwright."""\n\n'
+        f"ROWS = {pformat(list(rows), width=100, sort_dicts=False)}\n"
+    )
+
+
+FORMATS: dict[str, Callable[[Sequence[Row]], str]] = {
+    "json": _json,
+    "csv": _csv,
+    "md": _markdown,
+    "py": _python,
+}
