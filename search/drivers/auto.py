@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import ndtr
+from threadpoolctl import ThreadpoolController
 
 from kernelwright.env.landscape import FORMATS
 from kernelwright.env.options import FileOption
@@ -42,6 +43,8 @@ from kernelwright.search.trial import Trial
 
 PATIENCE = 12  # trials without a better one before strategies take turns
 TURNS = ("mirror", "global", "near", "sample")
+_BLAS = ThreadpoolController()
+
 TOP = 3  # the best trials around which `near` looks
 SPREAD_DESIGN = 64  # draws of which the first configurations are the farthest from all others
 GROWTH = 1.2  # how much the history grows between two fits
@@ -90,7 +93,7 @@ class Auto:
         self._best_at = -1
         self._fit_at = initial
         self._viewed = -1
-        self._turn = 0
+        self._turn = self._spread = 0
 
     @property
     def stopped(self) -> str | None:
@@ -99,14 +102,20 @@ class Auto:
 
     def ask(self, n: int) -> list[Proposal]:
         """Advice and a spread of configurations at first, then what the strategies choose."""
+        # Small matrices gain nothing from threads, and sums must not depend on how many there are.
+        with _BLAS.limit(limits=1):
+            return self._ask(n)
+
+    def _ask(self, n: int) -> list[Proposal]:
         count = self._pool.at_most(n)
         chosen: list[tuple[int, str]] = []
         outlook: _Outlook | None = None
         while len(chosen) < count:
             place = len(self._handles) + len(chosen)
             picked = self._counsel.propose(place, self._pool) if self._counsel else None
-            if picked is None and (place < self._initial or not self._is_ready):
+            if picked is None and (self._needs_spread(place) or not self._is_ready):
                 picked = self._far([handle for handle, _ in chosen])
+                self._spread += 1
             elif picked is None:
                 outlook = outlook or self._look()
                 picked = self._by_strategy(outlook)
@@ -138,6 +147,13 @@ class Auto:
     def _is_ready(self) -> bool:
         """Whether enough ran for a model."""
         return sum(map(math.isfinite, self._costs)) >= 2
+
+    def _needs_spread(self, place: int) -> bool:
+        """Whether configurations far from each other are still missing; beside advice half of them
+        are enough.
+        """
+        wanted = self._initial if self._counsel is None else self._initial // 2
+        return self._spread < wanted and (place < self._initial or self._counsel is not None)
 
     def _far(self, asked: list[int]) -> tuple[int, str] | None:
         """Of some draws that which is farthest from everything asked."""
@@ -185,7 +201,7 @@ class Auto:
         best = float(targets.min()) - MARGIN
         if bias is not None:
             mean = mean + ((bias[self._field.places(view.handles)]) / scale).astype(np.float32)
-        return _Outlook(view, mean, variance, (best - level) / scale)
+        return _Outlook(view, leaders, mean, variance, (best - level) / scale)
 
     def _by_strategy(self, outlook: _Outlook) -> tuple[int, str] | None:
         """The choice of the strategy whose turn it is."""
@@ -193,14 +209,23 @@ class Auto:
         if len(self._costs) - 1 - self._best_at >= PATIENCE:
             turn = TURNS[self._turn % len(TURNS)]
             self._turn += 1
-        spread = self._model.spread(outlook.variance)
-        place = outlook.choose(turn, spread, self._rng)
-        if place is None:
+        view, free = outlook.view, self._field.free(outlook.view)
+        if turn in ("near", "mirror"):
+            among = self._field.near if turn == "near" else self._field.mirror
+            part = free & among(view, outlook.leaders)
+            free = part if part.any() else free
+        if not free.any():
             handle = self._pool.draw()
             return None if handle is None else (handle, "auto random")
-        outlook.view.free[place] = False
-        self._model.observe(outlook.view.rows[place : place + 1])
-        return int(outlook.view.handles[place]), f"auto {turn}"
+        spread = self._model.spread(outlook.variance)
+        if turn == "sample":
+            drawn = self._rng.standard_normal(len(free), dtype=np.float32)
+            value = -(outlook.mean + spread * drawn)
+        else:
+            value = _improvement(outlook.best - outlook.mean, spread)
+        place = int(np.argmax(np.where(free, value, -np.inf)))
+        self._model.observe(view.rows[place : place + 1])
+        return int(view.handles[place]), f"auto {turn}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,25 +235,10 @@ class _Outlook:
     """
 
     view: View
+    leaders: list[int]
     mean: NDArray[np.float32]
     variance: float
     best: float
-
-    def choose(
-        self, turn: str, spread: NDArray[np.float32], rng: np.random.Generator
-    ) -> int | None:
-        """The place of the candidate that a strategy likes best; None if none is free."""
-        free = self.view.free
-        for name, part in (("near", self.view.near), ("mirror", self.view.mirror)):
-            if turn == name and (free & part).any():
-                free = free & part
-        if not free.any():
-            return None
-        if turn == "sample":
-            value = -(self.mean + spread * rng.standard_normal(len(free), dtype=np.float32))
-        else:
-            value = _improvement(self.best - self.mean, spread)
-        return int(np.argmax(np.where(free, value, -np.inf)))
 
 
 def _improvement(gain: NDArray[np.float32], spread: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -3,7 +3,7 @@
 Recordings of near shapes and models of the problem itself propose a few configurations each, in
 that order; then the one whose proposals did best goes on, until `HEAD` were made. Recordings of far
 shapes only have a say where there is nothing nearer: an optimum rarely survives `NEAR` octaves.
-Every fourth place is left to others, so that bad advice costs little and is found out. Later an
+Every eighth place is left to others, so that bad advice costs little and is found out. Later an
 advice is the mean of the driver's model for as long as it ranks what was measured.
 """
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 HEAD = 12  # proposals by advice before anything else is believed
 TRIED = 2  # proposals of each before they are compared
 NEAR = 4.0  # octaves
-OTHERS_EVERY = 4
+OTHERS_EVERY = 8
 ENOUGH, LEAST = 8, 0.4  # trials that ran, and the rank correlation that is believed
 WORSE = math.log(1.3)  # an advice whose best is this far behind is asked no more
 PULL = 0.5  # how much evidence that the advice is right it brings itself, in squared log time

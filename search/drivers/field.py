@@ -22,6 +22,7 @@ from kernelwright.search.models.coordinates import coordinates, twins
 from kernelwright.search.models.gaussian import Table
 
 Handles = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 WHOLE = 6144
 NEAR = 3  # knobs in which a near configuration may differ from a leader
@@ -32,16 +33,10 @@ TRIES = 64  # draws after which a design of an open space makes do with what it 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Candidates with their coordinates; ``free`` says which were not proposed, ``near`` which lie
-    near the leaders, ``mirror`` which are a leader with twin knobs exchanged. ``number`` changes
-    when the rows do.
-    """
+    """Candidates with their coordinates; ``number`` changes when they do."""
 
     handles: Handles
     rows: Table
-    free: NDArray[np.bool_]
-    near: NDArray[np.bool_]
-    mirror: NDArray[np.bool_]
     number: int
 
 
@@ -74,6 +69,18 @@ class Field(Protocol):
         """The candidates to choose from, given the best handles so far."""
         ...
 
+    def free(self, view: View) -> Mask:
+        """Which of them were not proposed."""
+        ...
+
+    def near(self, view: View, leaders: list[int]) -> Mask:
+        """Which of them differ from a leader in few knobs."""
+        ...
+
+    def mirror(self, view: View, leaders: list[int]) -> Mask:
+        """Which of them are a leader with twin knobs exchanged."""
+        ...
+
 
 def make_field(space: Space, pool: Pool, rng: np.random.Generator) -> Field:
     """The field of a space."""
@@ -93,7 +100,8 @@ class TableField:
         self._shape, self._twins = space.shape, twins(space.knobs)[:MIRRORS]
         self.dimension = self._rows.shape[1]
         self._free = np.ones(len(self._valid), dtype=bool)
-        self._active: Handles | None = None if len(self._valid) > WHOLE else _range(self._valid)
+        self._active: Handles = np.arange(len(self._valid), dtype=np.int64)
+        self._view: View | None = None
         self._number = 0
 
     def places(self, handles: Handles | list[int]) -> Handles:
@@ -120,30 +128,40 @@ class TableField:
     def refresh(self) -> None:
         """Draw anew what of a large space is looked at."""
         if len(self._valid) > WHOLE:
-            self._active = None
+            self._view = None
 
     def view(self, leaders: list[int]) -> View:
         """The whole space, or the part of it that is looked at."""
-        if self._active is None:
-            self._active = self._sample(leaders)
+        if self._view is None:
             self._number += 1
-        active = self._active
-        near = self._near(self._levels[active], leaders, NEAR)
-        mirror = np.isin(self._valid[active], self._mirrored(leaders))
-        handles, rows, free = self._valid[active], self._rows[active], self._free[active]
-        return View(handles, rows, free, near, mirror, self._number)
+            if len(self._valid) > WHOLE:
+                self._active = self._sample(leaders)
+            handles, rows = self._valid[self._active], self._rows[self._active]
+            self._view = View(handles, rows, self._number)
+        return self._view
 
-    def _mirrored(self, leaders: list[int]) -> Handles:
-        """Handles of the leaders with some twin knobs exchanged, valid or not."""
+    def free(self, view: View) -> Mask:
+        """Which candidates were not proposed."""
+        del view
+        return self._free[self._active]
+
+    def near(self, view: View, leaders: list[int]) -> Mask:
+        """Which candidates differ from a leader in at most `NEAR` knobs."""
+        del view
+        return self._near(self._levels[self._active], leaders, NEAR)
+
+    def mirror(self, view: View, leaders: list[int]) -> Mask:
+        """Which candidates are a leader with twin knobs exchanged."""
         found = [self._levels[self.places(leaders)].astype(np.int64)]
         for left, right in self._twins:
             other = np.concatenate(found)
             other[:, [left, right]] = other[:, [right, left]]
             found.append(other)
-        handles: Handles = np.ravel_multi_index(np.concatenate(found).T, self._shape)
-        return handles
+        handles = np.ravel_multi_index(tuple(np.concatenate(found).T), self._shape)
+        mask: Mask = np.isin(view.handles, handles)
+        return mask
 
-    def _near(self, levels: NDArray[np.int16], leaders: list[int], most: int) -> NDArray[np.bool_]:
+    def _near(self, levels: NDArray[np.int16], leaders: list[int], most: int) -> Mask:
         near = np.zeros(len(levels), dtype=bool)
         for place in self.places(leaders):
             near |= (levels != self._levels[place]).sum(axis=1) <= most
@@ -160,10 +178,6 @@ class TableField:
         return np.sort(np.concatenate([near, others]))
 
 
-def _range(valid: Handles) -> Handles:
-    return np.arange(len(valid), dtype=np.int64)
-
-
 class OpenField:
     """Candidates of a space that is drawn from."""
 
@@ -173,6 +187,7 @@ class OpenField:
         self.dimension = pool.features([pool.look()]).shape[1]
         self._low = np.full(self.dimension, np.inf)
         self._high = np.full(self.dimension, -np.inf)
+        self._near: frozenset[int] = frozenset()
         self._number = 0
 
     def rows(self, handles: list[int]) -> Table:
@@ -221,10 +236,22 @@ class OpenField:
                 handle, into = self._pool.mutate(leader, 1 + int(uniform() * NEAR)), near
             if handle is not None and handle in self._pool:
                 into[handle] = None
+        self._near = frozenset(near)
         handles = list(near | far)
-        is_near = np.array([handle in near for handle in handles], dtype=bool)
         rows = self.rows(handles) if handles else np.empty((0, self.dimension), dtype=np.float32)
         self._number += 1
-        free = np.ones(len(handles), dtype=bool)
-        mirror = np.zeros(len(handles), dtype=bool)
-        return View(np.array(handles, dtype=np.int64), rows, free, is_near, mirror, self._number)
+        return View(np.array(handles, dtype=np.int64), rows, self._number)
+
+    def free(self, view: View) -> Mask:
+        """Which candidates were not proposed."""
+        return np.array([handle in self._pool for handle in view.handles.tolist()], dtype=bool)
+
+    def near(self, view: View, leaders: list[int]) -> Mask:
+        """Which candidates are mutations or mixtures of leaders."""
+        del leaders
+        return np.array([handle in self._near for handle in view.handles.tolist()], dtype=bool)
+
+    def mirror(self, view: View, leaders: list[int]) -> Mask:
+        """None: nothing is known of an open space's sides."""
+        del leaders
+        return np.zeros(len(view.handles), dtype=bool)

@@ -11,6 +11,7 @@ a factorisation.
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ class Gaussian:
         self._log_noise = NOISE
         self._seen: Table = np.empty((0, dimension), dtype=np.float32)
         self._table: Table = np.empty((0, dimension), dtype=np.float32)
+        self._scaled = self._table
+        self._norms: Table = np.empty(0, dtype=np.float32)
         self._inverse: Array = np.empty((0, 0))
         self._explained: Table = np.empty((0, 0), dtype=np.float32)
         self._known = 0  # observations that inverse and explained hold
@@ -131,11 +134,15 @@ class Gaussian:
     def _rebuild(self) -> None:
         count = self.count
         rows = self._seen.astype(np.float64)
-        matrix = _correlation(rows, rows, self.length_scales)
+        scaled = rows / self.length_scales
+        matrix = _matern(_squared(scaled, scaled))
         matrix[np.diag_indices(count)] += math.exp(self._log_noise)
         self._inverse = lapack.dtrtri(np.linalg.cholesky(matrix), lower=1)[0]
         self._explained = np.empty((count + 64, len(self._table)), dtype=np.float32)
-        cross = _correlation(self._seen, self._table, self.length_scales.astype(np.float32))
+        scales = self.length_scales.astype(np.float32)
+        self._scaled = self._table / scales
+        self._norms = np.einsum("ij,ij->i", self._scaled, self._scaled)
+        cross = _matern(_between(self._seen / scales, self._scaled, self._norms))
         np.matmul(self._inverse.astype(np.float32), cross, out=self._explained[:count])
         held = self._explained[:count]
         self._reduction = np.einsum("ij,ij->j", held, held)
@@ -145,8 +152,8 @@ class Gaussian:
         count = self._known
         scales = self.length_scales
         line = row[None]
-        cross = _correlation(self._seen[:count].astype(np.float64), line.astype(float), scales)
-        left = self._inverse @ cross[:, 0]
+        seen = self._seen[:count].astype(np.float64) / scales
+        left = self._inverse @ _matern(_squared(seen, line / scales))[:, 0]
         pivot = math.sqrt(max(1.0 + math.exp(self._log_noise) - float(left @ left), 1e-8))
         inverse = np.zeros((count + 1, count + 1))
         inverse[:count, :count] = self._inverse
@@ -156,7 +163,8 @@ class Gaussian:
         if count == len(self._explained):
             more = np.empty((64, len(self._table)), dtype=np.float32)
             self._explained = np.concatenate([self._explained, more])
-        new = _correlation(line, self._table, scales.astype(np.float32))[0]
+        here = line / scales.astype(np.float32)
+        new = _matern(_between(here, self._scaled, self._norms))[0]
         new -= left.astype(np.float32) @ self._explained[:count]
         new /= np.float32(pivot)
         self._explained[count] = new
@@ -164,18 +172,27 @@ class Gaussian:
         self._known = count + 1
 
 
-def _squared(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
+def _squared(left: Array, right: Array) -> Array:
     """Squared distances of scaled rows."""
-    out = (left * left).sum(axis=1)[:, None] + (right * right).sum(axis=1)[None]
+    out: Array = (left * left).sum(axis=1)[:, None] + (right * right).sum(axis=1)[None]
     out -= 2 * (left @ right.T)
     return np.maximum(out, 0, out=out)
 
 
-def _correlation(
-    left: NDArray[np.floating], right: NDArray[np.floating], scales: NDArray[np.floating]
-) -> NDArray[np.floating]:
-    """Matérn 5/2."""
-    squared = _squared(left / scales, right / scales)
+def _between(rows: Table, table: Table, norms: Table) -> Table:
+    """Squared distances of a few scaled rows from many, whose squared norms are known."""
+    out: Table = rows @ table.T
+    out *= np.float32(-2.0)
+    out += norms
+    out += np.einsum("ij,ij->i", rows, rows)[:, None]
+    return np.maximum(out, 0, out=out)
+
+
+Squares = TypeVar("Squares", Array, Table)
+
+
+def _matern(squared: Squares) -> Squares:
+    """Matérn 5/2 of squared distances, in place."""
     distance = np.sqrt(squared)
     distance *= ROOT5
     squared *= 5.0 / 3.0
