@@ -22,7 +22,7 @@ from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_WORKERS
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.configs.winner import best_c
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import Language, Reference, Request, Role, Stage, Verdict
 from kernelwright.evaluators.target import speed_of_light
 from kernelwright.search.campaign import Campaign, Extension, Progress
@@ -275,8 +275,8 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
     """
     built = plan_of(config, overrides)
     space, budget = built.space, built.plan.budget
-    finite = isinstance(space, KnobSpace)
-    bought = [len(space.valid)] if isinstance(space, KnobSpace) else []
+    finite = is_listed(space)
+    bought = [len(space.valid)] if is_listed(space) else []
     if budget.trials is not None:
         bought.append(budget.trials)
     if budget.seconds is not None and not built.missing:
@@ -293,7 +293,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "space": {
             "kind": built.resolved["space"]["kind"],
             "combinations": space.combinations if isinstance(space, KnobSpace) else None,
-            "valid": len(space.valid) if isinstance(space, KnobSpace) else None,
+            "valid": len(space.valid) if is_listed(space) else None,
             "finite": finite,
         },
         "candidates": min(bought, default=None),
@@ -314,7 +314,7 @@ def _light(built: Built) -> dict[str, Any]:
     bounds = speed_of_light(target, built.problem, built.plan.state)
     reach = None
     tabled = target.deterministic and target.languages == {Language.KNOBS}
-    if bounds and tabled and isinstance(space, KnobSpace) and len(space.valid) <= MAX_TABLED:
+    if bounds and tabled and is_listed(space) and len(space.valid) <= MAX_TABLED:
         times = target.true_ns([space.candidate(i) for i in space.valid.tolist()])
         if not np.isnan(times).all():
             floor = statistics.geometric_mean(bound.floor_ns for bound in bounds)

@@ -8,7 +8,7 @@ from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import Campaign, read_text_file
 from kernelwright.configs.spaces import AnySpace
 from kernelwright.env.options import ProblemError
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.env.types import (
     CacheState,
     Candidate,
@@ -91,9 +91,9 @@ def _named(campaign: Campaign, problem: Problem, target: Target, space: AnySpace
         )
         return Baseline(name, Candidate(Language.SOURCE, text))
     found_key = None
-    if isinstance(space, KnobSpace):
+    if is_listed(space):
         found_key = next((i for i in space.valid.tolist() if space.candidate(i).key == name), None)
-    if found_key is None or not isinstance(space, KnobSpace):
+    if found_key is None or not is_listed(space):
         expected = f"{', '.join(_NAMES)}, a C file or the key of a candidate in a space of knobs"
         raise document.error(("baseline",), expected, repr(name), nearest(name, _NAMES))
     return Baseline(name, Candidate(Language.KNOBS, space.candidate(found_key).payload))

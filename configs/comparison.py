@@ -18,7 +18,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.schema import MAX_SEED
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.evaluators.target import Target
 from kernelwright.search.campaign import Campaign
 from kernelwright.search.comparing import Runs, compared
@@ -220,7 +220,7 @@ def _yardstick(built: Built, runs: Sequence[_Run]) -> Callable[[_Run], Trajector
     space, target = built.space, built.target
     if target.deterministic:
         tried = [t.candidate for run in runs for t in run.trials if t.objective is not None]
-        if isinstance(space, KnobSpace):
+        if is_listed(space):
             tried = [space.candidate(i) for i in space.valid.tolist()]
         if not tried:
             return _nowhere

@@ -15,7 +15,7 @@ from kernelwright.env.gym.reward import RewardModel
 from kernelwright.env.gym.schedule import ScheduleEnv
 from kernelwright.env.gym.vector import VectorKernelEnv
 from kernelwright.env.problems.program import definition_of
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import MAX_PRODUCT, KnobSpace
 from kernelwright.env.types import Candidate
 from kernelwright.evaluators.target import Target
 
@@ -111,6 +111,9 @@ def _knobs(built: Built) -> tuple[KnobSpace, Target, Candidate]:
     against: the space's default, where the campaign's baseline is no configuration.
     """
     assert isinstance(built.space, KnobSpace)
+    if built.space.combinations > MAX_PRODUCT:
+        expected = f"at most {MAX_PRODUCT:,} combinations, of which an environment keeps tables"
+        raise ConfigError("make", None, "space", expected, f"{built.space.combinations:,}")
     assert built.space.default is not None
     return built.space, built.target, built.space.default
 

@@ -26,7 +26,7 @@ from kernelwright.env.landscape.jsonl import header_of, read_jsonl, row_of
 from kernelwright.env.landscape.open import read_landscape
 from kernelwright.env.landscape.record import Entry, Landscape, LandscapeError
 from kernelwright.env.landscape.save import format_of, render, save
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import (
     Candidate,
     ExtentRange,
@@ -118,7 +118,7 @@ def _job(config: Any, out: Path, overrides: Sequence[str], limit: int | None, sa
     if built.target.missing:
         found = "none on this machine"
         raise campaign.document.error(("target",), " and ".join(built.target.missing), found)
-    if not isinstance(built.space, KnobSpace):
+    if not is_listed(built.space):
         expected = "a space that can be listed (knobs or template)"
         raise campaign.document.error(("space", "kind"), expected, built.resolved["space"]["kind"])
     workloads = built.problem.workloads

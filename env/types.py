@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -214,6 +214,17 @@ class Candidate:
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         object.__setattr__(self, "key", digest)
 
+    @classmethod
+    def canonical(cls, payload: KnobPayload, key: str) -> Candidate:
+        """A knob candidate whose payload is sorted by name and whose key was computed by
+        `knob_key`; for spaces, which make many. Nothing is checked.
+        """
+        made = object.__new__(cls)
+        object.__setattr__(made, "language", Language.KNOBS)
+        object.__setattr__(made, "payload", payload)
+        object.__setattr__(made, "key", key)
+        return made
+
     @property
     def knobs(self) -> dict[str, Scalar]:
         """The knob values by name.
@@ -236,6 +247,17 @@ class Candidate:
         if self.language is Language.KNOBS:
             return " ".join(f"{name}={value}" for name, value in self.knobs.items())
         return f"{self.language}:{self.key[:12]}"
+
+
+def knob_text(name: str, value: Scalar) -> str:
+    """A knob's part of the text that a candidate's key is the hash of."""
+    return json.dumps([name, value], separators=(",", ":"), ensure_ascii=False)
+
+
+def knob_key(parts: Iterable[str]) -> str:
+    """The key of a knob candidate from its knobs' texts in the order of their names."""
+    text = f'["{Language.KNOBS.value}",[{",".join(parts)}]]'
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _canonical_knobs(payload: Payload) -> KnobPayload:

@@ -193,6 +193,11 @@ class Constraint:
         where = tuple((name, Expression(text)) for name, text in self.where)
         object.__setattr__(self, "_parsed", (Expression(self.text), where))
 
+    @property
+    def parsed(self) -> tuple[Expression, tuple[tuple[str, Expression], ...]]:
+        """The rule, and the definitions that it stands on in order."""
+        return self._parsed
+
     def check_names(self, knobs: frozenset[str]) -> None:
         """Refuse names that are neither knobs nor defined here.
 

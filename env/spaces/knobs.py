@@ -2,8 +2,9 @@
 it.
 
 A configuration is a vector of levels (positions in each knob's values) and, over the full product
-in row-major order, one flat index. Everything that is asked often (validity, features, columns of
-values) is computed once for the whole product, so a space has at most `MAX_PRODUCT` combinations.
+in row-major order, one flat index. Where the valid configurations can be enumerated they are, and
+everything that is asked often is computed once; a larger space is sampled and checked one
+configuration at a time (`env.spaces.enumeration`).
 """
 
 from __future__ import annotations
@@ -11,16 +12,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.protocols import Violation
+from kernelwright.env.spaces.enumeration import (
+    Component,
+    columns_of,
+    components,
+    constants_hold,
+    drawn,
+    satisfied,
+)
 from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.types import Candidate, Knob, Language, Scalar
+from kernelwright.env.types import Candidate, Knob, Language, Scalar, knob_key, knob_text
 
+# Products up to this size have tables of all combinations, and so many valid ones are listed.
 MAX_PRODUCT = 10_000_000
+MAX_INDEX = 2**62
 Draw = Callable[[], float]
+
+
+class EmptySpaceError(ValueError):
+    """A space in which no configuration satisfies the constraints."""
 
 
 class KnobSpace:
@@ -35,8 +51,9 @@ class KnobSpace:
         default: the values of the space's default configuration.
 
     Raises:
-        ValueError: if the product exceeds `MAX_PRODUCT`, nothing is valid, a name stands twice or
-            the default is not in the space.
+        EmptySpaceError: if nothing is valid.
+        ValueError: if there are more than 2^62 combinations, a name stands twice or the default is
+            not in the space.
         ExpressionError: if a constraint names what does not exist.
     """
 
@@ -59,10 +76,8 @@ class KnobSpace:
             raise ValueError(f"expected distinct knob names, found {self.names}")
         self.shape = tuple(len(knob.values) for knob in self.knobs)
         self.combinations = math.prod(self.shape)
-        if self.combinations > MAX_PRODUCT:
-            raise ValueError(
-                f"expected at most {MAX_PRODUCT:,} combinations, found {self.combinations:,}"
-            )
+        if self.combinations > MAX_INDEX:
+            raise ValueError(f"expected at most 2^62 combinations, found {self.combinations:,}")
         for constraint in self.constraints:
             constraint.check_names(frozenset(self.names))
         self._strides = tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
@@ -73,19 +88,9 @@ class KnobSpace:
         self._movable = tuple(i for i, size in enumerate(self.shape) if size > 1)
         self._by_name = dict(zip(self.names, range(len(self.names)), strict=True))
         self._members_reason = members_reason
-        self.is_member = np.ones(self.combinations, dtype=bool)
-        if members is not None:
-            self.is_member[:] = False
-            self.is_member[members] = True
-        self.is_valid = self.is_member.copy()
-        for constraint in self.constraints:
-            self.is_valid &= constraint.holds(self.columns)
-        self.valid: NDArray[np.int64] = np.flatnonzero(self.is_valid)
-        if not len(self.valid):
-            raise ValueError("no configuration satisfies the constraints")
-        # A bytes object answers "is this one valid" several times faster than a NumPy scalar look-
-        # up.
-        self._valid_bytes = self.is_valid.tobytes()
+        self._members = None if members is None else np.unique(members)
+        self._components: list[Component] = []
+        self._listed: NDArray[np.int64] | None = self._enumerate()
         self._candidates: dict[int, Candidate] = {}
         self.default: Candidate | None = None
         if default is not None:
@@ -94,25 +99,100 @@ class KnobSpace:
             if broken:
                 raise ValueError(f"default {self.default}: {broken[0].reason}")
 
+    def _enumerate(self) -> NDArray[np.int64] | None:
+        """Flat indices of all valid configurations in ascending order; None if there are too many
+        to list.
+
+        Raises:
+            EmptySpaceError: if there is none.
+        """
+        if self._members is not None:
+            levels = np.stack(np.unravel_index(self._members, self.shape), axis=1)
+            places = range(len(self.knobs))
+            valid = self._members[satisfied(self.knobs, places, levels, self.constraints)]
+        else:
+            self._components = components(self.knobs, self.constraints)
+            counts = [len(c.levels) for c in self._components if c.levels is not None]
+            if 0 in counts or not constants_hold(self.knobs, self.constraints):
+                raise EmptySpaceError("no configuration satisfies the constraints")
+            if len(counts) < len(self._components) or math.prod(counts) > MAX_PRODUCT:
+                return None
+            valid = np.zeros(1, dtype=np.int64)
+            for component in self._components:
+                assert component.levels is not None
+                strides = np.array([self._strides[place] for place in component.places])
+                own = component.levels.astype(np.int64) @ strides
+                valid = (valid[:, None] + own[None]).reshape(-1)
+            valid = np.sort(valid)
+        if not len(valid):
+            raise EmptySpaceError("no configuration satisfies the constraints")
+        return valid
+
     @property
     def is_listed(self) -> bool:
         """Whether all valid configurations are known; a larger space is drawn from."""
-        return True
+        return self._listed is not None
+
+    @property
+    def valid(self) -> NDArray[np.int64]:
+        """Flat indices of the valid configurations, in ascending order.
+
+        Raises:
+            ValueError: if there are too many to list.
+        """
+        if self._listed is None:
+            raise ValueError(
+                f"expected a space that can be listed, found one with too many valid "
+                f"configurations among {self.combinations:,}"
+            )
+        return self._listed
+
+    @cached_property
+    def is_member(self) -> NDArray[np.bool_]:
+        """Which combinations are members."""
+        out = np.full(self._product(), self._members is None)
+        if self._members is not None:
+            out[self._members] = True
+        return out
+
+    @cached_property
+    def is_valid(self) -> NDArray[np.bool_]:
+        """Which combinations are valid."""
+        out = np.zeros(self._product(), dtype=bool)
+        out[self.valid] = True
+        return out
+
+    def _product(self) -> int:
+        """How many combinations there are, if tables of all can be had.
+
+        Raises:
+            ValueError: if there are more than `MAX_PRODUCT`.
+        """
+        if self.combinations > MAX_PRODUCT:
+            raise ValueError(
+                f"expected at most {MAX_PRODUCT:,} combinations, found {self.combinations:,}"
+            )
+        return self.combinations
 
     # Configurations, levels and indices
 
     @cached_property
     def levels(self) -> NDArray[np.int32]:
         """Levels of every combination, shape (combinations, knobs)."""
-        grid = np.unravel_index(np.arange(self.combinations), self.shape)
-        return np.stack(grid, axis=1).astype(np.int32)
+        return self.levels_of(np.arange(self._product()))
+
+    def levels_of(self, indices: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Levels of some configurations, shape (configurations, knobs)."""
+        return np.stack(np.unravel_index(indices, self.shape), axis=1).astype(np.int32)
 
     @cached_property
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """Values of every combination by knob name."""
-        return {
-            knob.name: np.array(knob.values)[self.levels[:, i]] for i, knob in enumerate(self.knobs)
-        }
+        return self.columns_of(np.arange(self._product()))
+
+    def columns_of(self, indices: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+        """Values of some configurations by knob name."""
+        return columns_of(self.knobs, range(len(self.knobs)), self.levels_of(indices))
 
     def flat(self, levels: Sequence[int]) -> int:
         """The flat index of a vector of levels."""
@@ -130,13 +210,33 @@ class KnobSpace:
         """The candidate at a flat index (one object for each index)."""
         found = self._candidates.get(index)
         if found is None:
-            levels = self.unflat(index)
-            pairs = tuple(
-                (knob.name, knob.values[level])
-                for knob, level in zip(self.knobs, levels, strict=True)
-            )
-            found = self._candidates[index] = Candidate(Language.KNOBS, pairs)
+            if not 0 <= index < self.combinations:
+                raise IndexError(f"expected an index below {self.combinations:,}, found {index}")
+            pairs, texts = [], []
+            for stride, size, own in self._sorted_parts:
+                pair, text = own[index // stride % size]
+                pairs.append(pair)
+                texts.append(text)
+            found = self._candidates[index] = Candidate.canonical(tuple(pairs), knob_key(texts))
         return found
+
+    @cached_property
+    def _sorted_parts(self) -> list[tuple[int, int, list[tuple[tuple[str, Scalar], str]]]]:
+        """By knob in the order of names: stride, size, and for each level the payload's pair with
+        its part of the key's text.
+        """
+        order = sorted(range(len(self.knobs)), key=lambda i: self.names[i])
+        return [
+            (
+                self._strides[i],
+                self.shape[i],
+                [
+                    ((self.names[i], value), knob_text(self.names[i], value))
+                    for value in self.knobs[i].values
+                ],
+            )
+            for i in order
+        ]
 
     def index(self, candidate: Candidate) -> int:
         """The flat index of a candidate, valid or not.
@@ -188,23 +288,41 @@ class KnobSpace:
         violations, index = self._locate(candidate.knobs)
         if violations:
             return tuple(violations)
-        if self._valid_bytes[index]:
-            return ()
-        return self.violations(index)
+        return () if self._is_known_valid(index) else self.violations(index)
+
+    @cached_property
+    def _valid_bytes(self) -> bytes:
+        # Answers "is this one valid" several times faster than a NumPy scalar look-up.
+        return self.is_valid.tobytes()
+
+    def _is_known_valid(self, index: int) -> bool:
+        """Whether the configuration at an index is listed as valid; False where nothing is
+        listed.
+        """
+        if self._listed is None:
+            return False
+        if self.combinations <= MAX_PRODUCT:
+            return bool(self._valid_bytes[index])
+        place = int(np.searchsorted(self._listed, index))
+        return place < len(self._listed) and int(self._listed[place]) == index
 
     def violations(self, index: int) -> tuple[Violation, ...]:
         """Every rule that the configuration at a flat index breaks."""
         out = []
-        if not self.is_member[index]:
-            out.append(Violation("not_a_member", self._members_reason))
-        row = {name: column[index : index + 1] for name, column in self.columns.items()}
+        if self._members is not None:
+            place = int(np.searchsorted(self._members, index))
+            if place == len(self._members) or int(self._members[place]) != index:
+                out.append(Violation("not_a_member", self._members_reason))
+        row = self.columns_of(np.array([index]))
         values = self.candidate(index).knobs
         out += [c.explain(values) for c in self.constraints if not c.holds(row)[0]]
         return tuple(out)
 
     def contains_index(self, index: int) -> bool:
         """Whether the configuration at a flat index is valid."""
-        return bool(self._valid_bytes[index])
+        if self._listed is None:
+            return not self.violations(index)
+        return self._is_known_valid(index)
 
     def canonical(self, candidate: Candidate) -> Candidate:
         """The candidate itself: a knob candidate's payload is already sorted by name."""
@@ -212,7 +330,22 @@ class KnobSpace:
 
     def sample(self, rng: np.random.Generator) -> Candidate:
         """A valid candidate, each equally likely."""
-        return self.candidate(int(self.valid[rng.integers(len(self.valid))]))
+        return self.candidate(self.sample_index(rng))
+
+    def sample_index(self, rng: np.random.Generator) -> int:
+        """The flat index of a valid configuration, each equally likely.
+
+        Raises:
+            ValueError: if the space is not listed and valid configurations are too rare to find.
+        """
+        if self._listed is not None:
+            return int(self._listed[rng.integers(len(self._listed))])
+        index = 0
+        for component in self._components:
+            levels = drawn(self.knobs, component, rng)
+            for place, level in zip(component.places, levels.tolist(), strict=True):
+                index += level * self._strides[place]
+        return index
 
     def neighbours(self, candidate: Candidate) -> tuple[Candidate, ...]:
         """The valid candidates with one knob one step away: down before up, in knob order."""
@@ -222,9 +355,9 @@ class KnobSpace:
         """Flat indices of the valid neighbours of a configuration."""
         out = []
         for level, stride, size in zip(self.unflat(index), self._strides, self.shape, strict=True):
-            if level > 0 and self._valid_bytes[index - stride]:
+            if level > 0 and self.contains_index(index - stride):
                 out.append(index - stride)
-            if level < size - 1 and self._valid_bytes[index + stride]:
+            if level < size - 1 and self.contains_index(index + stride):
                 out.append(index + stride)
         return out
 
@@ -243,7 +376,7 @@ class KnobSpace:
             knob = movable.pop(int(draw() * len(movable)))
             up = levels[knob] == 0 or (levels[knob] < self.shape[knob] - 1 and draw() < 0.5)
             index += self._strides[knob] if up else -self._strides[knob]
-        return index if self._valid_bytes[index] else None
+        return index if self.contains_index(index) else None
 
     def crossover(
         self, left: Candidate, right: Candidate, rng: np.random.Generator
@@ -261,30 +394,45 @@ class KnobSpace:
             b, right = divmod(right, stride)
             index += (a if bits & 1 else b) * stride
             bits >>= 1
-        return index if self._valid_bytes[index] else None
+        return index if self.contains_index(index) else None
 
     def features(self, candidate: Candidate) -> NDArray[np.float64]:
-        """`feature_table`'s row of a candidate."""
-        row: NDArray[np.float64] = self.feature_table[self.index(candidate)]
+        """`feature_rows` of a candidate."""
+        row: NDArray[np.float64] = self.feature_rows(np.array([self.index(candidate)]))[0]
         return row
 
     @cached_property
     def feature_table(self) -> NDArray[np.float64]:
-        """Features of every combination: log2 of each knob, then all pairwise products, squares
+        """`feature_rows` of every combination."""
+        return self.feature_rows(np.arange(self._product()))
+
+    def feature_rows(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Features of some configurations: log2 of each knob, then all pairwise products, squares
         included.
 
         A knob whose values are not all positive numbers counts by its level instead of its
         logarithm.
         """
-        base = []
-        for i, knob in enumerate(self.knobs):
-            numeric = all(isinstance(v, int | float) and v > 0 for v in knob.values)
-            scale = (
-                np.log2(np.array(knob.values, dtype=float)) if numeric else np.arange(self.shape[i])
-            )
-            base.append(scale[self.levels[:, i]].astype(np.float64))
+        levels = self.levels_of(indices)
+        base = [scale[levels[:, i]] for i, scale in enumerate(self._scales)]
         products = [base[i] * base[j] for i in range(len(base)) for j in range(i, len(base))]
         return np.stack([*base, *products], axis=1)
+
+    @cached_property
+    def _scales(self) -> list[NDArray[np.float64]]:
+        """By knob the number that each level counts as."""
+        out = []
+        for knob in self.knobs:
+            numeric = all(isinstance(v, int | float) and v > 0 for v in knob.values)
+            values = np.array(knob.values, dtype=float) if numeric else None
+            scale = np.arange(len(knob.values)) if values is None else np.log2(values)
+            out.append(scale.astype(np.float64))
+        return out
+
+
+def is_listed(space: object) -> TypeGuard[KnobSpace]:
+    """Whether this is a knob space whose valid configurations are known."""
+    return isinstance(space, KnobSpace) and space.is_listed
 
 
 class TemplateSpace(KnobSpace):

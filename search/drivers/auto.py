@@ -13,8 +13,8 @@ Only the fast part of a space has to be told apart, so times above the first qua
 and what failed counts as the slowest. Inside a batch an asked configuration is believed to have its
 predicted time (Ginsbourger et al., Kriging is well-suited to parallelize optimization, 2010).
 
-Of a space too large to look at whole, and of an open one, candidates are drawn anew: samples,
-mutations and mixtures of the best.
+Of a space too large to look at whole, and of an open one, candidates are drawn: samples, mutations
+and mixtures of the best.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kernelwright.search.drivers.pool import listed, make_pool
 from kernelwright.search.models.gaussian import Array, Gaussian
 from kernelwright.search.trial import Trial
 
-PATIENCE = 12  # trials without a better one before strategies take turns
+PATIENCE = 20  # trials without a better one before strategies take turns
 TURNS = ("mirror", "global", "near", "sample")
 _BLAS = ThreadpoolController()
 
@@ -51,6 +51,7 @@ GROWTH = 1.2  # how much the history grows between two fits
 FAST = 0.25  # the share of trials whose times are told apart
 LEAST_FAST = 8  # and at least so many
 FLAT = 0.1  # how steep times above are
+MOST = 512  # trials that the model stands on
 MARGIN = 0.005  # log time by which an improvement must improve
 
 
@@ -90,6 +91,8 @@ class Auto:
         self._model = Gaussian(self._field.dimension)
         self._handles: list[int] = []  # told, in order
         self._costs: list[float] = []  # log time up to a constant, infinite if failed
+        self._kept: list[int] = []  # those of them that the model stands on
+        self._seen = 0
         self._best_at = -1
         self._fit_at = initial
         self._viewed = -1
@@ -165,33 +168,40 @@ class Auto:
         handle = drawn[0] if drawn else self._pool.draw()
         return None if handle is None else (handle, "auto spread")
 
-    def _edge(self, costs: Array) -> float:
-        """The log time above which times are not told apart."""
-        times = costs[np.isfinite(costs)]
-        share = min(1.0, max(FAST, LEAST_FAST / len(times)))
-        return max(float(np.quantile(times, share)), float(times.min()) + 0.05)
+    def _basis(self) -> list[int]:
+        """The trials that the model stands on: all of them, or, of more than `MOST`, the best and
+        the latest.
+        """
+        self._kept += range(self._seen, len(self._costs))
+        self._seen = len(self._costs)
+        if len(self._kept) > MOST:
+            best = sorted(self._kept, key=lambda i: (self._costs[i], i))[: MOST // 3]
+            self._kept = sorted({*best, *self._kept[-(MOST // 3) :]})
+        return self._kept
 
     def _look(self) -> _Outlook:
         """What the model thinks after all that was told."""
-        costs = np.array(self._costs)
-        edge, count = self._edge(costs), len(costs)
+        basis = self._basis()
+        handles = [self._handles[i] for i in basis]
+        costs = np.array([self._costs[i] for i in basis])
+        edge = _edge(costs)
         ran = np.isfinite(costs)
         targets = _flat(np.where(ran, costs, 0.0), edge)
         targets[~ran] = targets[ran].max()
-        leaders = [self._handles[i] for i in np.argsort(targets, kind="stable")[:TOP].tolist()]
-        self._model.agree(self._field.rows(self._handles))
-        opinion = self._counsel.opinion(self._handles, costs) if self._counsel else None
+        leaders = [handles[i] for i in np.argsort(targets, kind="stable")[:TOP].tolist()]
+        self._model.agree(self._field.rows(handles))
+        opinion = self._counsel.opinion(handles, costs) if self._counsel else None
         bias = None if opinion is None else _flat(opinion, edge)
         rest = targets
         if bias is not None:
-            said = bias[self._field.places(self._handles)]
+            said = bias[self._field.places(handles)]
             slope = shrunk_slope(said, targets)
             bias, rest = slope * bias, targets - slope * said
         level, scale = float(rest.mean()), float(rest.std()) or 1.0
         standard = (rest - level) / scale
-        if count >= self._fit_at:
+        if len(self._costs) >= self._fit_at:
             self._model.fit(standard)
-            self._fit_at = max(count + 2, int(count * GROWTH))
+            self._fit_at = max(len(self._costs) + 2, int(len(self._costs) * GROWTH))
             self._field.refresh()
         view = self._field.view(leaders)
         if view.number != self._viewed:
@@ -200,7 +210,7 @@ class Auto:
         mean, variance = self._model.mean(standard)
         best = float(targets.min()) - MARGIN
         if bias is not None:
-            mean = mean + ((bias[self._field.places(view.handles)]) / scale).astype(np.float32)
+            mean = mean + (bias[self._field.places(view.handles)] / scale).astype(np.float32)
         return _Outlook(view, leaders, mean, variance, (best - level) / scale)
 
     def _by_strategy(self, outlook: _Outlook) -> tuple[int, str] | None:
@@ -247,6 +257,13 @@ def _improvement(gain: NDArray[np.float32], spread: NDArray[np.float32]) -> NDAr
     density = np.exp(-0.5 * z * z) * np.float32(1 / math.sqrt(2 * math.pi))
     value: NDArray[np.float32] = gain * ndtr(z) + spread * density
     return value
+
+
+def _edge(costs: Array) -> float:
+    """The log time above which times are not told apart."""
+    times = costs[np.isfinite(costs)]
+    share = min(1.0, max(FAST, LEAST_FAST / len(times)))
+    return max(float(np.quantile(times, share)), float(times.min()) + 0.05)
 
 
 def _flat(times: Array, edge: float) -> Array:

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import Problem, Proposal
 from kernelwright.search.driver import Journal
 from kernelwright.search.drivers.pool import Pool, make_pool
@@ -82,9 +82,7 @@ class CostModel:
         del batch
         rng = np.random.default_rng(seed)
         self._pool = make_pool(space, rng)
-        self._ranking: Ranking = (
-            _Table(space) if isinstance(space, KnobSpace) else _Reservoir(self._pool)
-        )
+        self._ranking: Ranking = _Table(space) if is_listed(space) else _Reservoir(self._pool)
         self._model: Model = make_model(model, space, seed=seed, problem=problem, penalty=ridge)
         if kappa and not isinstance(self._model, Spreads):
             raise OptionError("kappa", f"0 with {model}, which tells no spread", f"{kappa:g}")
@@ -171,7 +169,7 @@ class _Table:
 
     def __init__(self, space: KnobSpace) -> None:
         self._valid = space.valid
-        self._features: NDArray[np.float64] = space.feature_table[self._valid]
+        self._features: NDArray[np.float64] = space.feature_rows(self._valid)
         self._row = {index: row for row, index in enumerate(self._valid.tolist())}
         self._unvisited = np.ones(len(self._valid), dtype=bool)
 

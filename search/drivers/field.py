@@ -3,8 +3,8 @@ that they stand for.
 
 A knob space of up to `WHOLE` configurations is looked at whole; of a larger one everything within
 `NEAR` knobs of the leaders and a sample of the rest, drawn again whenever the model is fitted. An
-open space has no end: what is looked at are samples, mutations and mixtures of the leaders, drawn
-again at every ask, and coordinates are its features, scaled to what has been seen.
+open space has no end: what is looked at are samples, mutations and mixtures of the leaders, some
+new at every ask, and coordinates are its features, scaled to what has been seen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.search.drivers.pool import Pool
 from kernelwright.search.models.coordinates import coordinates, twins
 from kernelwright.search.models.gaussian import Table
@@ -26,7 +26,8 @@ Mask = NDArray[np.bool_]
 
 WHOLE = 6144
 NEAR = 3  # knobs in which a near configuration may differ from a leader
-DRAWN = 256  # candidates that are drawn of an open space
+WAITING, FRESH = 96, 16  # candidates of an open space that wait, and new ones at an ask
+DESIGN = 8  # draws of an open space for a configuration far from all others
 MIRRORS = 4  # pairs of twin knobs that are exchanged
 TRIES = 64  # draws after which a design of an open space makes do with what it has
 
@@ -84,7 +85,7 @@ class Field(Protocol):
 
 def make_field(space: Space, pool: Pool, rng: np.random.Generator) -> Field:
     """The field of a space."""
-    if isinstance(space, KnobSpace) and space.is_listed:
+    if is_listed(space):
         return TableField(space, rng)
     return OpenField(pool)
 
@@ -95,7 +96,7 @@ class TableField:
     def __init__(self, space: KnobSpace, rng: np.random.Generator) -> None:
         self._rng = rng
         self._valid: Handles = space.valid
-        self._levels = np.stack(np.unravel_index(self._valid, space.shape), axis=1).astype(np.int16)
+        self._levels = np.stack(np.unravel_index(self._valid, space.shape), axis=1).astype(np.int32)
         self._rows = coordinates(space.knobs, self._levels)
         self._shape, self._twins = space.shape, twins(space.knobs)[:MIRRORS]
         self.dimension = self._rows.shape[1]
@@ -161,7 +162,7 @@ class TableField:
         mask: Mask = np.isin(view.handles, handles)
         return mask
 
-    def _near(self, levels: NDArray[np.int16], leaders: list[int], most: int) -> Mask:
+    def _near(self, levels: NDArray[np.int32], leaders: list[int], most: int) -> Mask:
         near = np.zeros(len(levels), dtype=bool)
         for place in self.places(leaders):
             near |= (levels != self._levels[place]).sum(axis=1) <= most
@@ -187,7 +188,7 @@ class OpenField:
         self.dimension = pool.features([pool.look()]).shape[1]
         self._low = np.full(self.dimension, np.inf)
         self._high = np.full(self.dimension, -np.inf)
-        self._near: frozenset[int] = frozenset()
+        self._waiting: dict[int, bool] = {}  # candidates, and whether they come from leaders
         self._number = 0
 
     def rows(self, handles: list[int]) -> Table:
@@ -207,40 +208,41 @@ class OpenField:
         """Nothing: the pool knows."""
 
     def draw(self, count: int) -> list[int]:
-        """Samples that are not visited, fewer where the space gives few."""
+        """Samples that are not visited, fewer where the space gives few: each takes its time."""
         found: dict[int, None] = {}
-        for _ in range(max(count, TRIES)):
+        for _ in range(TRIES):
             handle = self._pool.look()
             if handle in self._pool:
                 found[handle] = None
-            if len(found) == count:
+            if len(found) == min(count, DESIGN):
                 break
         return list(found)
 
     def refresh(self) -> None:
-        """Nothing: candidates are drawn anew each time."""
+        """Nothing: some candidates are new each time."""
 
     def view(self, leaders: list[int]) -> View:
-        """Samples, mutations of the leaders and mixtures of two."""
-        near, far = dict[int, None](), dict[int, None]()
-        uniform = self._pool.uniform
-        for draw in range(DRAWN):
-            leader = leaders[int(uniform() * len(leaders))]
-            handle: int | None
-            if draw % 4 == 0:
-                handle, into = self._pool.look(), far
-            elif draw % 4 == 1 and len(leaders) > 1:
-                other = leaders[int(uniform() * len(leaders))]
-                handle, into = self._pool.crossover(leader, other), near
-            else:
-                handle, into = self._pool.mutate(leader, 1 + int(uniform() * NEAR)), near
-            if handle is not None and handle in self._pool:
-                into[handle] = None
-        self._near = frozenset(near)
-        handles = list(near | far)
+        """What waits: samples, mutations of the leaders and mixtures of two, the latest."""
+        for draw in range(FRESH if self._waiting else WAITING):
+            found = self._drawn(leaders, draw % 4)
+            if found is not None and found in self._pool:
+                self._waiting.pop(found, None)
+                self._waiting[found] = draw % 4 > 0
+        handles = [handle for handle in self._waiting if handle in self._pool][-WAITING:]
+        self._waiting = {handle: self._waiting[handle] for handle in handles}
         rows = self.rows(handles) if handles else np.empty((0, self.dimension), dtype=np.float32)
         self._number += 1
         return View(np.array(handles, dtype=np.int64), rows, self._number)
+
+    def _drawn(self, leaders: list[int], kind: int) -> int | None:
+        """A sample (0), a mixture of two leaders (1) or a mutation of one (2, 3)."""
+        if kind == 0:
+            return self._pool.look()
+        uniform = self._pool.uniform
+        leader = leaders[int(uniform() * len(leaders))]
+        if kind == 1 and len(leaders) > 1:
+            return self._pool.crossover(leader, leaders[int(uniform() * len(leaders))])
+        return self._pool.mutate(leader, 1 + int(uniform() * NEAR))
 
     def free(self, view: View) -> Mask:
         """Which candidates were not proposed."""
@@ -249,7 +251,8 @@ class OpenField:
     def near(self, view: View, leaders: list[int]) -> Mask:
         """Which candidates are mutations or mixtures of leaders."""
         del leaders
-        return np.array([handle in self._near for handle in view.handles.tolist()], dtype=bool)
+        waiting = self._waiting
+        return np.array([waiting.get(handle, False) for handle in view.handles.tolist()], bool)
 
     def mirror(self, view: View, leaders: list[int]) -> Mask:
         """None: nothing is known of an open space's sides."""

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.env.types import Problem, Proposal
 from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.models.model import make_model, needs, note
@@ -96,7 +96,7 @@ class ModelTopK:
 
     def _order(self) -> list[int]:
         """Unvisited handles by predicted time, the least last; ties by handle."""
-        if isinstance(self._space, KnobSpace):
+        if is_listed(self._space):
             handles = [h for h in self._space.valid.tolist() if h in self._pool]
         else:
             drawn = [self._pool.look() for _ in range(self._sample)]

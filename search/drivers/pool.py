@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import Candidate
 
 EXHAUSTED = "every valid configuration of the space has been proposed"
@@ -103,7 +103,7 @@ def make_pool(space: Space, rng: np.random.Generator) -> Pool:
     Raises:
         OptionError: if the space has nothing to draw from.
     """
-    if isinstance(space, KnobSpace):
+    if is_listed(space):
         return ListedPool(space, rng)
     if not getattr(space, "can_sample", True):
         raise OptionError("name", "a space to draw candidates from", type(space).__name__)
@@ -116,8 +116,10 @@ def listed(space: Space) -> KnobSpace:
     Raises:
         OptionError: if it is open.
     """
-    if not isinstance(space, KnobSpace):
+    if not is_listed(space):
         found = f"{type(space).__name__}, which is open"
+        if isinstance(space, KnobSpace):
+            found = f"one of {space.combinations:,} combinations, too many to list"
         raise OptionError("name", "a space whose configurations can be listed", found)
     return space
 
@@ -180,8 +182,7 @@ class ListedPool:
 
     def features(self, handles: list[int]) -> NDArray[np.float64]:
         """Rows of the space's table."""
-        rows: NDArray[np.float64] = self._space.feature_table[handles]
-        return rows
+        return self._space.feature_rows(np.array(handles, dtype=np.int64))
 
 
 class OpenPool:

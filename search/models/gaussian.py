@@ -55,7 +55,8 @@ class Gaussian:
     @property
     def length_scales(self) -> Array:
         """The distance over which each coordinate matters."""
-        return np.exp(self._log_scales)
+        scales: Array = np.exp(self._log_scales)
+        return scales
 
     def observe(self, rows: Table) -> None:
         """Rows where a value is or will be known, shape (rows, coordinates)."""
@@ -117,13 +118,15 @@ class Gaussian:
         residual = values - level * ones
         variance = max(float(residual @ residual) / count, 1e-9)
         weights = residual.astype(np.float32)
-        return np.float32(level) + weights @ self._explained[:count], variance
+        mean: Table = np.float32(level) + weights @ self._explained[:count]
+        return mean, variance
 
     def spread(self, variance: float) -> Table:
         """The posterior standard deviation at every row of the table given all observed rows."""
         self._update()
         left = np.maximum(np.float32(1.0) - self._reduction, np.float32(1e-7))
-        return np.sqrt(left * np.float32(variance))
+        spread: Table = np.sqrt(left * np.float32(variance))
+        return spread
 
     def _update(self) -> None:
         if not self._known:
@@ -163,8 +166,8 @@ class Gaussian:
         if count == len(self._explained):
             more = np.empty((64, len(self._table)), dtype=np.float32)
             self._explained = np.concatenate([self._explained, more])
-        here = line / scales.astype(np.float32)
-        new = _matern(_between(here, self._scaled, self._norms))[0]
+        here: Table = line / np.asarray(scales, dtype=np.float32)
+        new: Table = _matern(_between(here, self._scaled, self._norms))[0]
         new -= left.astype(np.float32) @ self._explained[:count]
         new /= np.float32(pivot)
         self._explained[count] = new
@@ -235,4 +238,4 @@ def _cost(theta: Array, rows: Array, values: Array) -> tuple[float, Array]:
     slope[:-1] += off_length / LENGTH_SPREAD**2
     slope[-1] += off_noise / NOISE_SPREAD**2
     cost = 0.5 * count * math.log(variance) + float(np.log(np.diag(factor)).sum()) + prior
-    return cost, slope
+    return float(cost), slope

@@ -22,7 +22,7 @@ from kernelwright.env.compiler.machine.device import load_device
 from kernelwright.env.compiler.machine.gpu_gemm import estimate_gemm
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import Problem
 from kernelwright.search.models.model import Array, problem_name
 from kernelwright.search.models.ranks import spearman
@@ -77,7 +77,7 @@ class Prior:
     def __init__(
         self, space: Space, *, problem: Problem | None = None, penalty: float = 0.1
     ) -> None:
-        if problem is None or problem.name not in PRIORS or not isinstance(space, KnobSpace):
+        if problem is None or problem.name not in PRIORS or not is_listed(space):
             expected = f"a knob space of a problem with an analytic model ({', '.join(PRIORS)})"
             found = f"{type(space).__name__} of {problem_name(problem)}"
             raise OptionError("model", expected, found)

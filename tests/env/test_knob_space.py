@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from strategies import knob_lists
 
 from kernelwright.env.problems.gemm_gpu import KNOBS, UNSCHEDULED
-from kernelwright.env.spaces.expressions import Constraint
-from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.spaces.expressions import Constraint, own_rule
+from kernelwright.env.spaces.knobs import EmptySpaceError, KnobSpace
 from kernelwright.env.types import Candidate, Knob, Language, knob_candidate
 
 SMALL = KnobSpace(
@@ -137,7 +137,7 @@ def test_gemm_has_28_features_with_the_intercept():
     [
         (lambda: KnobSpace([]), "distinct knob names"),
         (lambda: KnobSpace([Knob("a", (1,)), Knob("a", (2,))]), "distinct knob names"),
-        (lambda: KnobSpace([Knob(n, tuple(range(400))) for n in "abc"]), "at most 10,000,000"),
+        (lambda: KnobSpace([Knob(n, tuple(range(9999))) for n in "abcde"]), "at most 2.62"),
         (lambda: KnobSpace([Knob("a", (1,))], [Constraint("x", "a > 1", "")]), "no configuration"),
         (lambda: KnobSpace([Knob("a", (1,))], [Constraint("x", "b > 1", "")]), "unknown name 'b'"),
         (
@@ -153,3 +153,63 @@ def test_spaces_that_cannot_be_are_refused(make, message):
 
 def test_the_default_is_kept():
     assert KnobSpace(KNOBS, default=UNSCHEDULED).default == Candidate(Language.KNOBS, UNSCHEDULED)
+
+
+CHAIN = [Knob(f"k{i}", tuple(range(1, 33))) for i in range(10)]
+CHAIN_RULES = [
+    own_rule(f"k{i} * k{i + 1} <= 64", frozenset(knob.name for knob in CHAIN)) for i in range(9)
+]
+
+
+def test_a_space_too_large_to_list_is_drawn_from():
+    space = KnobSpace(CHAIN, CHAIN_RULES)
+    assert not space.is_listed
+    with pytest.raises(ValueError, match="too many valid configurations among 1,125,899,906,842"):
+        assert space.valid.size
+    rng = np.random.default_rng(0)
+    drawn = [space.sample(rng) for _ in range(20)]
+    assert len(set(drawn)) == 20
+    assert not any(space.check(candidate) for candidate in drawn)
+    broken = knob_candidate({knob.name: 32 for knob in CHAIN})
+    first = space.check(broken)[0].reason
+    assert first == "expected k0 * k1 <= 64, found k0 = 32, k1 = 32"
+    assert all(space.contains_index(i) for i in space.neighbour_indices(space.index(drawn[0])))
+    assert len(space.features(drawn[0])) == 10 + 55
+
+
+def test_samples_of_a_large_space_are_near_uniform():
+    # Two components: one with a single valid pair in 64, one without a constraint.
+    knobs = [Knob("a", tuple(range(8))), Knob("b", tuple(range(8))), *CHAIN[:6]]
+    names = frozenset(knob.name for knob in knobs)
+    space = KnobSpace(knobs, [own_rule("a + b == 3", names)])
+    assert not space.is_listed
+    rng = np.random.default_rng(1)
+    counts = np.bincount([space.sample(rng).knobs["a"] for _ in range(400)], minlength=8)
+    assert counts[4:].sum() == 0
+    assert counts[:4].min() > 60
+
+
+@given(st.data())
+def test_what_is_listed_is_what_holds(data):
+    values = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)
+    knobs = [Knob(n, tuple(data.draw(values))) for n in "abcd"]
+    texts = ["a + b <= 9", "b * c != 8", "a % 2 == c % 2", "d >= a or d == 0", "a < 12"]
+    chosen = data.draw(st.lists(st.sampled_from(texts), max_size=4, unique=True))
+    rules = [own_rule(text, frozenset("abcd")) for text in chosen]
+    rows = itertools.product(*(knob.values for knob in knobs))
+    product = [dict(zip("abcd", row, strict=True)) for row in rows]
+    wanted = [
+        i
+        for i, row in enumerate(product)
+        if all(r.holds({n: np.array([v]) for n, v in row.items()})[0] for r in rules)
+    ]
+    if not wanted:
+        with pytest.raises(EmptySpaceError):
+            KnobSpace(knobs, rules)
+        return
+    space = KnobSpace(knobs, rules)
+    assert space.valid.tolist() == wanted
+    for i in wanted[:5]:
+        made = space.candidate(i)
+        assert made == knob_candidate(product[i])
+        assert made.payload == knob_candidate(product[i]).payload
