@@ -166,7 +166,8 @@ class Gaussian:
         if count == len(self._explained):
             more = np.empty((64, len(self._table)), dtype=np.float32)
             self._explained = np.concatenate([self._explained, more])
-        here: Table = line / np.asarray(scales, dtype=np.float32)
+        narrow: Table = scales.astype(np.float32)
+        here = line / narrow
         new: Table = _matern(_between(here, self._scaled, self._norms))[0]
         new -= left.astype(np.float32) @ self._explained[:count]
         new /= np.float32(pivot)
