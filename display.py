@@ -95,12 +95,14 @@ class LiveRun:
 
 
 def _line(progress: Progress) -> str:
+    if progress.phase == "confirm" and progress.note:
+        return f"{progress.note}, {progress.seconds:.1f} s"
     if progress.phase == "confirm":
         return f"{progress.done}/{progress.total} finalists confirmed, {progress.seconds:.1f} s"
     if progress.phase == "race":
         return f"{progress.done}/{progress.total} raced, {progress.seconds:.1f} s"
     of = f"/{progress.total}" if progress.total else ""
-    best = "nothing valid yet"
+    best = progress.note or "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:
         sample = 2**progress.best.objective
         best = f"best so far {sample:.3f}x at trial {progress.best.number}"

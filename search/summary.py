@@ -37,6 +37,7 @@ NOT_REPLIES = (
     "dethroned",
     "raced",
     "dethroned_in_race",
+    "seeded",
 )
 
 

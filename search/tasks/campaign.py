@@ -227,6 +227,7 @@ class Stopwatch:
         self._total, self._since = self(), None
 
     def __call__(self) -> float:
+        """Seconds so far."""
         return self._total + (0.0 if self._since is None else self._clock() - self._since)
 
 

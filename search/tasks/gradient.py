@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -126,7 +127,7 @@ def _falls(standing: Standing) -> dict[int, float]:
     curve = standing.curve
     return {
         number: math.log(before / after)
-        for number, (before, after) in enumerate(zip(curve, curve[1:], strict=False), 1)
+        for number, (before, after) in enumerate(pairwise(curve), 1)
         if before is not None and after is not None
     }
 
