@@ -32,8 +32,9 @@ def summarise_tasks(
         ``tasks``: a row each with ``name weight problem workloads reason batches share`` (its part
         of the weighted total), ``best claim trials by_status failures finished stop`` as of a run,
         and ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where nothing
-        passed); ``total``: the weighted sums over the tasks that have a time; ``unsolved``: the
-        names of the others; ``turns``: how many batches were given out and why.
+        passed); ``total``: the weighted sums over the tasks that have a time, with the baseline
+        where it is the faster; ``unsolved``: the names of the tasks without a valid candidate;
+        ``turns``: how many batches were given out and why.
     """
     events, spent = store.events(), store.spent()
     turns = [e.data for e in events if e.kind == TURN]
@@ -43,10 +44,11 @@ def summarise_tasks(
         for name, task in tasks.items()
     ]
     timed = [row for row in rows if row["time_ns"] is not None]
-    total = sum(row["weight"] * row["time_ns"] for row in timed)
+    kept = {row["name"]: min(row["time_ns"], row["baseline_ns"]) for row in timed}
+    total = sum(row["weight"] * kept[row["name"]] for row in timed)
     baseline = sum(row["weight"] * row["baseline_ns"] for row in timed)
     for row in rows:
-        row["share"] = row["weight"] * row["time_ns"] / total if row["time_ns"] else None
+        row["share"] = row["weight"] * kept[row["name"]] / total if row["name"] in kept else None
     counts = sum((Counter(row["by_status"]) for row in rows), Counter[str]())
     stops = [e.data for e in events if e.kind == "stopped"]
     return {
