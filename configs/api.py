@@ -15,7 +15,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.folder import claim, unused, worker_count, write
 from kernelwright.configs.load import check_document, read_config, read_document
-from kernelwright.configs.tasking import TASKS, check_tasks, run_tasks, show_tasks
+from kernelwright.configs.tasking import check_tasks, run_tasks, show_tasks
 from kernelwright.configs.tasks import read_tasks
 from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
@@ -27,6 +27,7 @@ from kernelwright.search.finals import confirm_request
 from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
 from kernelwright.search.summary import best_trial, shown, summarise, warning
+from kernelwright.search.tasks.summary import TASKS
 
 # Trials of the short search that `check` times when a budget is in seconds.
 PACE_TRIALS = 64

@@ -282,6 +282,8 @@ def _plain_path(loc: tuple[int | str, ...], data: Any) -> tuple[str, ...]:
     """
     out: list[str] = []
     for i, part in enumerate(loc):
+        if part == "[key]":  # it is the key before that is wrong
+            break
         inside = isinstance(data, dict) and part in data
         last = i == len(loc) - 1
         if (
@@ -298,9 +300,17 @@ def _keys_at(model: Any, loc: tuple[int | str, ...]) -> list[str]:
     for part in loc:
         fields = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", {})
         if part in fields:
-            model = fields[part].annotation
+            model = _model_in(fields[part].annotation)
     fields = getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__", {})
     return list(fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside an optional one, a list or a mapping of them; else what is given."""
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    inside = [_model_in(part) for part in typing.get_args(annotation)]
+    return next((part for part in inside if hasattr(part, "model_fields")), annotation)
 
 
 # What pydantic's error types expect, in this project's words.

@@ -23,10 +23,7 @@ from kernelwright.search.campaign import Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.store import DATABASE, SqliteStore, Store
 from kernelwright.search.tasks.campaign import FINISHED, Task, TaskCampaign
-from kernelwright.search.tasks.summary import summarise_tasks
-
-# The store's entry that says what tasks there are.
-TASKS = "tasks"
+from kernelwright.search.tasks.summary import TASKS, summarise_tasks
 
 
 def run_tasks(

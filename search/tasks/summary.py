@@ -13,6 +13,8 @@ from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.tasks.campaign import FINISHED, TURN
 from kernelwright.search.trial import Trial
 
+# The entry of a run's store that says what tasks there are, by name.
+TASKS = "tasks"
 # What is said of a task, of all that is known of its run.
 _KEYS = ("best", "claim", "trials", "by_status", "failures", "finished", "stop")
 

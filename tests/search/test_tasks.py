@@ -250,9 +250,7 @@ def test_a_baseline_that_is_a_trial_counts():
 
 
 def recorded(tasks, store):
-    return [
-        (s.trials(), s.events()) for s in [*(each.store for each in tasks), store]
-    ]
+    return [(s.trials(), s.events()) for s in [*(each.store for each in tasks), store]]
 
 
 @pytest.mark.parametrize("share", [False, True])
@@ -283,9 +281,7 @@ def test_what_is_stored_is_not_judged_again():
     tasks = [task(f"t{i}", seed=i) for i in range(3)]
     _, store = run(tasks)
     judges = [ToyJudge() for _ in tasks]
-    again = [
-        task(t.name, t.weight, i, judges[i], store=t.store) for i, t in enumerate(tasks)
-    ]
+    again = [task(t.name, t.weight, i, judges[i], store=t.store) for i, t in enumerate(tasks)]
     run(again, store=store)
     assert [judge.asked for judge in judges] == [[], [], []]
 
