@@ -145,8 +145,8 @@ class TaskCampaign:
             if choice is None:
                 return Stop("tasks", f"all {len(self._seats)} tasks have stopped"), turn
             seat, standing = self._seats[choice.task], self._standings[choice.task]
-            told = {"task": seat.task.name, "why": choice.why, "gain_ns": choice.gain_ns}
-            self._take(event(TURN, turn, **told))
+            why, gain_ns, name = choice.why, choice.gain_ns, seat.task.name
+            self._take(event(TURN, turn, task=name, why=why, gain_ns=gain_ns))
             with seat.watch:
                 seat.stop = seat.campaign.step(room)
             self._learn(choice.task)

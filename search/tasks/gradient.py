@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -105,37 +104,32 @@ class Gradient:
         that counts.
         """
         kernel = _kernel(tuple(standing.place for standing in standings), self._reach)
-        falls = [_falls(standing) for standing in standings]
-        out = []
-        for i, standing in enumerate(standings):
-            number = standing.batches
-            seen = [
-                (kernel[i, j], fall[number])
-                for j, fall in enumerate(falls)
-                if j != i and number in fall
-            ]
-            total = sum(weight for weight, _ in seen)
-            mean = sum(weight * fall for weight, fall in seen) / total if total else 0.0
-            out.append((mean, min(total, MOST_POOLED)))
-        return out
+        falls = _falls(standings)
+        # Row i: what each task gained by the batch that task i would have next, and whether it had.
+        next_up = falls[:, [standing.batches for standing in standings]].T
+        had = ~np.isnan(next_up)
+        weights = np.where(had, kernel, 0.0)
+        totals = weights.sum(axis=1)
+        means = (weights * np.where(had, next_up, 0.0)).sum(axis=1) / np.maximum(totals, 1e-300)
+        return list(zip(means.tolist(), np.minimum(totals, MOST_POOLED).tolist(), strict=True))
 
 
-def _falls(standing: Standing) -> dict[int, float]:
-    """The fall of log time by each batch but the first, by its number from 0; where both ends are
-    known.
+def _falls(standings: Sequence[Standing]) -> NDArray[np.float64]:
+    """The fall of log time of each task (row) by each of its batches but the first, and one column
+    more; NaN where an end is not known.
     """
-    curve = standing.curve
-    return {
-        number: math.log(before / after)
-        for number, (before, after) in enumerate(pairwise(curve), 1)
-        if before is not None and after is not None
-    }
+    out = np.full((len(standings), 1 + max(s.batches for s in standings)), np.nan)
+    for row, standing in zip(out, standings, strict=True):
+        curve = [math.nan if time is None else math.log(time) for time in standing.curve]
+        row[1 : len(curve)] = -np.diff(curve)
+    return out
 
 
 @lru_cache(maxsize=8)
 def _kernel(places: tuple[tuple[float, ...], ...], reach: float) -> NDArray[np.float64]:
-    """How much alike tasks are, from 1 (the same place) to 0."""
+    """How much alike tasks are, from 1 (the same place) to 0; a task and itself count as 0."""
     at = np.array(places, dtype=float).reshape(len(places), -1)
     squares = ((at[:, None, :] - at[None, :, :]) ** 2).sum(axis=-1)
     kernel: NDArray[np.float64] = np.exp(-squares / (2 * reach**2))
+    np.fill_diagonal(kernel, 0.0)
     return kernel

@@ -150,12 +150,15 @@ FACTORIES = [(kind, name, table) for kind, table in TABLES.items() for name in t
 @pytest.mark.parametrize(("kind", "name", "table"), FACTORIES)
 def test_every_option_is_used_by_what_it_configures(kind, name, table):
     factory = resolve(table, name)
+    options = options_model(factory, GIVEN[kind]).model_fields
+    if not options:  # nor need it have a signature of its own
+        return
     function = factory.__init__ if inspect.isclass(factory) else factory
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     names = {
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
-    for option in options_model(factory, GIVEN[kind]).model_fields:
+    for option in options:
         assert option in names, f"{kind} {name}: option {option} has no reader"
 
 
