@@ -13,11 +13,10 @@ import yaml
 
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.folder import claim, unused, worker_count, write
+from kernelwright.configs.folder import claim, unused, worker_count, write, write_winner
 from kernelwright.configs.load import check_document, read_config, read_document
 from kernelwright.configs.tasking import check_tasks, run_tasks, show_tasks
 from kernelwright.configs.tasks import read_tasks
-from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
 from kernelwright.search.campaign import Campaign, Progress
@@ -26,7 +25,7 @@ from kernelwright.search.executors import make_executor
 from kernelwright.search.finals import confirm_request
 from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
-from kernelwright.search.summary import best_trial, shown, summarise, warning
+from kernelwright.search.summary import shown, summarise, warning
 from kernelwright.search.tasks.summary import TASKS
 
 # Trials of the short search that `check` times when a budget is in seconds.
@@ -83,11 +82,7 @@ def run(
                 built.plan, store, executor=executor, extension=extension, observe=observe
             ).run()
         summary = {**summarise(store), "name": campaign.file.name, "out": str(folder)}
-        write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
-        best = best_trial(store.trials())
-        text = None if best is None else best_c(built, best)
-        if text is not None:
-            write(folder / "best.c", text)
+        write_winner(folder, built, store, summary["best"])
         return summary
 
 

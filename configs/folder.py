@@ -12,9 +12,10 @@ import kernelwright
 from kernelwright.configs.build import Built
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.schema import MAX_WORKERS, CampaignFile
+from kernelwright.configs.winner import best_c
 from kernelwright.search.campaign import Extension
-from kernelwright.search.store import DATABASE, SqliteStore
-from kernelwright.search.summary import shown
+from kernelwright.search.store import DATABASE, SqliteStore, Store
+from kernelwright.search.summary import best_trial, shown
 
 
 def worker_count(file: CampaignFile, given: int | None) -> int:
@@ -118,6 +119,15 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             out[f"{prefix}{key}"] = value
     return out
+
+
+def write_winner(folder: Path, built: Built, store: Store, best: Mapping[str, Any] | None) -> None:
+    """Write ``best.json``, and ``best.c`` where the winner has a C form."""
+    write(folder / "best.json", json.dumps(best, indent=2) + "\n")
+    trial = best_trial(store.trials())
+    text = None if trial is None else best_c(built, trial)
+    if text is not None:
+        write(folder / "best.c", text)
 
 
 def write(path: Path, text: str) -> None:

@@ -16,7 +16,14 @@ from typing import Any
 import yaml
 
 from kernelwright.configs.build import Built
-from kernelwright.configs.folder import claim, claim_config, unused, worker_count, write
+from kernelwright.configs.folder import (
+    claim,
+    claim_config,
+    unused,
+    worker_count,
+    write,
+    write_winner,
+)
 from kernelwright.configs.tasks import Member, TasksCampaign
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.search.campaign import Progress
@@ -62,11 +69,13 @@ def run_tasks(
                 extension=extension,
                 observe=observe,
             ).run()
-        summary = _summary(store, {task.name: task.store for task in tasks}, folder)
+        stores = {task.name: task.store for task in tasks}
+        summary = _summary(store, stores, folder)
         winners = {row["name"]: row["best"] for row in summary["tasks"]}
-        for name, best in winners.items():
-            if (folder / name).is_dir():
-                write(folder / name / "best.json", json.dumps(best, indent=2) + "\n")
+        for member in campaign.members:
+            if member.built is not None:
+                place, best = folder / member.name, winners[member.name]
+                write_winner(place, member.built, stores[member.name], best)
         write(folder / "best.json", json.dumps(winners, indent=2) + "\n")
         return summary
 
