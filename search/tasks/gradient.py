@@ -3,7 +3,7 @@
 The relative gain of a task's next batch is guessed from three witnesses, each a fall of log time a
 batch: its own recent slope; what tasks like it gained by their batch of the same number (a pooled
 learning curve, the nearer the task the more it counts); and an optimist who knows nothing and says
-``optimism / batches``. No task can fall below its roofline, so no gain is expected beyond it.
+``optimism / batches^1.5``. No task can fall below its roofline, so no gain is expected beyond it.
 
 Nobody starves: every task has its first batch before anybody has a second (so all of them have a
 time, if anything passes), and of the batches that follow a fixed part, ``floor``, goes to whoever
@@ -33,6 +33,9 @@ from kernelwright.search.tasks.standing import (
     open_tasks,
 )
 
+# How fast optimism fades with the number of batches. With 1, tasks of great weight are still hoped
+# for when everything has been found in them, and light ones wait (see benchmarks/tasks.py).
+FADES = 1.5
 # How many tasks the pooled curve counts as, at most: the own slope must stay heard.
 MOST_POOLED = 3.0
 
@@ -50,7 +53,7 @@ class Gradient:
             ),
         ] = 0.1,
         optimism: Annotated[
-            float, Field(ge=0, description="fall of log time that an unknown batch may bring")
+            float, Field(ge=0, description="fall of log time that a second batch may bring")
         ] = 0.3,
         window: Annotated[int, Field(ge=1, description="batches that a slope is taken over")] = 3,
         reach: Annotated[
@@ -91,7 +94,7 @@ class Gradient:
         if best is None:
             return 0.0
         room = math.log(best / standing.floor_ns) if standing.floor_ns > 0 else math.inf
-        witnesses = [(self._optimism / standing.batches, 1.0), (pooled, count)]
+        witnesses = [(self._optimism / standing.batches**FADES, 1.0), (pooled, count)]
         known = [time for time in standing.curve if time is not None]
         steps = min(self._window, len(known) - 1)
         if steps:

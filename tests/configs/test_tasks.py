@@ -61,7 +61,7 @@ def test_the_lecture_has_96_and_they_share_what_is_equal():
     assert len({id(m.built.space) for m in found.members}) == 1
     assert len({m.built.plan.seed for m in found.members}) == 96
     assert sum(m.weight for m in found.members) == 4 * 1000
-    assert found.file.budget.trials < 96 * 48 / 4
+    assert found.file.budget.trials <= 96 * 48 / 4
     extents = {tuple(m.built.problem.workloads[0].fixed.values()) for m in found.members}
     assert {
         (4096, 4096, 4096),
