@@ -32,6 +32,8 @@ from kernelwright.search.tasks.standing import Scheduler
 
 CONFIG, SEEDS, TRIALS, SECONDS = "serving_96", 10, 96 * 32, 3
 MARKS = (576, 1152, 1536, 3072)
+# So near to the best, a tenth of the noise, there is nothing left to give out.
+FOUND = 0.002
 # The lecture's arithmetic: 96 shapes x 256 measurements at random, x 48 guided.
 RANDOM_H, GUIDED_H = 96 * 256 * SECONDS / 3600, 96 * 48 * SECONDS / 3600
 SCHEDULERS: dict[str, Scheduler] = {
@@ -85,7 +87,7 @@ def totals() -> Iterator[Row]:
             found = [excess(played(name, share), n) for n in MARKS]
             what = f"weighted total / best after {MARKS} trials, {name}, "
             what += "sharing" if share else "no sharing"
-            met = all(a <= b for a, b in zip(found, even, strict=True))
+            met = all(a <= max(b, 1 + FOUND) for a, b in zip(found, even, strict=True))
             better = [
                 sum(a.excess[n - 1] <= b.excess[n - 1] for a, b in _pairs(name, share))
                 for n in MARKS
@@ -96,7 +98,7 @@ def totals() -> Iterator[Row]:
             else:
                 yield (
                     what,
-                    "at most the even split's",
+                    f"at most the even split's, or {1 + FOUND}",
                     f"{got}; no worse in {better} of {SEEDS}",
                     (met if name == "gradient" else None),
                 )
