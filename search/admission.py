@@ -1,12 +1,46 @@
-"""Which proposals are judged: those that are in the space and new, as far as there is room."""
+"""Asking a driver, and which of its proposals are judged: those that are in the space and new, as
+far as there is room.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from kernelwright.env.protocols import Space
 from kernelwright.env.types import Proposal
+from kernelwright.search.driver import Driver
 from kernelwright.search.trial import Event, event
+
+
+class DriverError(RuntimeError):
+    """A driver raised, or broke the protocol: which ask it was and what happened."""
+
+
+@contextmanager
+def blame(where: str) -> Iterator[None]:
+    """Say that it was the driver that raised, and where."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise DriverError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def asked(driver: Driver, ask: int, batch: int) -> list[Proposal]:
+    """What a driver proposes for a batch.
+
+    Raises:
+        DriverError: if it raises, or answers something else.
+    """
+    with blame(f"ask {ask}"):
+        proposals = list(driver.ask(batch))
+    strangers = [p for p in proposals if not isinstance(p, Proposal)]
+    if strangers:
+        found = type(strangers[0]).__name__
+        raise DriverError(f"ask {ask}: expected proposals, found {found} {strangers[0]!r:.80}")
+    if len(proposals) > batch:
+        raise DriverError(f"ask {ask}: expected at most {batch} proposals, found {len(proposals)}")
+    return proposals
 
 
 def admit(

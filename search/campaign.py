@@ -11,8 +11,7 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.env.protocols import Builds, Discloses, Estimates
@@ -25,7 +24,8 @@ from kernelwright.env.types import (
     Stage,
     Verdict,
 )
-from kernelwright.search.admission import admit
+from kernelwright.search.admission import DriverError as DriverError
+from kernelwright.search.admission import admit, asked, blame
 from kernelwright.search.answers import no_answer, roofline_share
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
@@ -44,10 +44,6 @@ class ReplayError(RuntimeError):
     """A resumed driver proposed something else than what is stored: it is not a pure function of
     what it was told.
     """
-
-
-class DriverError(RuntimeError):
-    """A driver raised, or broke the protocol: which ask it was and what happened."""
 
 
 class JudgeError(RuntimeError):
@@ -169,7 +165,7 @@ class Campaign:
         self._search_s: float | None = None
         self._asked, self._barren = 0, 0
         try:
-            with _blame("making it"):
+            with blame("making it"):
                 self._driver = self.plan.make_driver(StoreJournal(self._events, self._keep))
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
@@ -188,9 +184,9 @@ class Campaign:
         if stop is not None:
             return stop
         self._asked = ask = self._asked + 1
-        proposals = self._ask(ask)
+        proposals = asked(self._driver, ask, self.plan.batch)
         if not proposals:
-            with _blame(f"stopped after ask {ask}"):
+            with blame(f"stopped after ask {ask}"):
                 return Stop("driver", str(self._driver.stopped or "the driver proposed nothing"))
         room = self.room if most is None else min(most, self.room or most)
         fresh, events = admit(self.plan.space, ask, proposals, self._keys, self._count, room)
@@ -250,20 +246,6 @@ class Campaign:
 
     # Searching
 
-    def _ask(self, ask: int) -> list[Proposal]:
-        batch = self.plan.batch
-        with _blame(f"ask {ask}"):
-            proposals = list(self._driver.ask(batch))
-        strangers = [p for p in proposals if not isinstance(p, Proposal)]
-        if strangers:
-            found = type(strangers[0]).__name__
-            raise DriverError(f"ask {ask}: expected proposals, found {found} {strangers[0]!r:.80}")
-        if len(proposals) > batch:
-            raise DriverError(
-                f"ask {ask}: expected at most {batch} proposals, found {len(proposals)}"
-            )
-        return proposals
-
     def _screen(self, ask: int, proposals: list[Proposal], events: list[Event]) -> None:
         """Judge what is not stored, record it, and tell the driver everything."""
         first = self._count
@@ -308,7 +290,7 @@ class Campaign:
         if told:
             total = self.plan.budget.trials
             self._report("search", self._count, total, replayed=not missing)
-            with _blame(f"tell after ask {ask}"):
+            with blame(f"tell after ask {ask}"):
                 self._driver.tell(told)
 
     def _race(self, trials: Sequence[Trial], known: Sequence[Trial]) -> None:
@@ -620,12 +602,3 @@ class _Desk:
     def report(self, phase: str, done: int, total: int) -> None:
         """Tell whoever observes the campaign."""
         self._campaign._report(phase, done, total, replayed=False)
-
-
-@contextmanager
-def _blame(where: str) -> Iterator[None]:
-    """Say that it was the driver that raised, and where."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        raise DriverError(f"{where}: {type(error).__name__}: {error}") from error

@@ -167,7 +167,8 @@ class TaskCampaign:
         past = self._turns[turn.ask] if turn.ask < len(self._turns) else None
         if past is None:
             self._record([turn])
-        elif past.payload != turn.payload:
+        elif any(past.data[key] != turn.data[key] for key in ("task", "why")):
+            # The gain that was expected may differ in its last bit from machine to machine.
             raise ReplayError(
                 f"turn {turn.ask}: the store holds {past.payload}, "
                 f"the scheduler now says {turn.payload}"

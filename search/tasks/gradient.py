@@ -94,13 +94,13 @@ class Gradient:
         if best is None:
             return 0.0
         room = math.log(best / standing.floor_ns) if standing.floor_ns > 0 else math.inf
-        witnesses = [(self._optimism / standing.batches**FADES, 1.0), (pooled, count)]
+        witnesses = [(self._optimism * float(standing.batches) ** -FADES, 1.0), (pooled, count)]
         known = [time for time in standing.curve if time is not None]
         steps = min(self._window, len(known) - 1)
         if steps:
             witnesses.append((math.log(known[-1 - steps] / best) / steps, steps / self._window))
         mean = sum(fall * weight for fall, weight in witnesses) / sum(w for _, w in witnesses)
-        return max(0.0, min(mean, room))
+        return max(0.0, min(float(mean), room))
 
     def _pooled(self, standings: Sequence[Standing]) -> list[tuple[float, float]]:
         """Of each task, what others gained by the batch that it would have next, and as how many
