@@ -23,6 +23,10 @@ MAX_PRODUCT = 10_000_000
 Draw = Callable[[], float]
 
 
+class EmptySpaceError(ValueError):
+    """A space in which no configuration satisfies the constraints."""
+
+
 class KnobSpace:
     """Discrete knobs under constraints.
 
@@ -35,8 +39,9 @@ class KnobSpace:
         default: the values of the space's default configuration.
 
     Raises:
-        ValueError: if the product exceeds `MAX_PRODUCT`, nothing is valid, a name stands twice or
-            the default is not in the space.
+        EmptySpaceError: if nothing is valid.
+        ValueError: if the product exceeds `MAX_PRODUCT`, a name stands twice or the default is not
+            in the space.
         ExpressionError: if a constraint names what does not exist.
     """
 
@@ -82,7 +87,7 @@ class KnobSpace:
             self.is_valid &= constraint.holds(self.columns)
         self.valid: NDArray[np.int64] = np.flatnonzero(self.is_valid)
         if not len(self.valid):
-            raise ValueError("no configuration satisfies the constraints")
+            raise EmptySpaceError("no configuration satisfies the constraints")
         # A bytes object answers "is this one valid" several times faster than a NumPy scalar look-
         # up.
         self._valid_bytes = self.is_valid.tobytes()
