@@ -335,6 +335,9 @@ def print_tasks(console: Console, summary: Mapping[str, Any]) -> None:
             console.print(f"{row['name']}: {_unsolved(row)}", soft_wrap=True)
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
     console.print(f"trials: {summary['trials']} ({counts})", soft_wrap=True)
+    if summary["served"]:
+        served = f"{summary['served']} of them from the tuning cache, not judged again"
+        console.print(f"served: {served}", soft_wrap=True)
     turns = ", ".join(f"{n} {word}" for word, n in why.items()) or "none"
     shared = "with" if summary["shared"] else "without"
     line = f"batches by {summary['scheduler']}, {shared} sharing: {turns}"

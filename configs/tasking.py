@@ -60,7 +60,7 @@ def run_tasks(
         events = store.events()
         tasks = [_task(campaign, m, folder, stack) for m in campaign.members if m.built is not None]
         if extension is not None or not events or events[-1].kind != FINISHED:
-            _search(campaign, tasks, store, count, extension, observe)
+            _search(campaign, tasks, store, folder, count, extension, observe)
         stores = {task.name: task.store for task in tasks}
         summary = _summary(store, stores, folder)
         winners = {row["name"]: row["best"] for row in summary["tasks"]}
@@ -76,6 +76,7 @@ def _search(
     campaign: TasksCampaign,
     tasks: list[Task],
     store: Store,
+    folder: Path,
     workers: int,
     extension: Extension | None,
     observe: Callable[[Progress], None] | None,
@@ -95,7 +96,8 @@ def _search(
         ).run()
     finally:
         for task in tasks:
-            keep_or_warn(made[task.name], task.store, run=f"{campaign.file.name}.{task.name}")
+            run = f"{campaign.file.name}.{task.name} in {folder.name}/{task.name}"
+            keep_or_warn(made[task.name], task.store, run=run)
 
 
 def _refuse_missing(campaign: TasksCampaign) -> None:

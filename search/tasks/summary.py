@@ -16,7 +16,7 @@ from kernelwright.search.trial import Trial
 # The entry of a run's store that says what tasks there are, by name.
 TASKS = "tasks"
 # What is said of a task, of all that is known of its run.
-_KEYS = ("best", "claim", "trials", "by_status", "failures", "finished", "stop")
+_KEYS = ("best", "claim", "trials", "served", "by_status", "failures", "finished", "stop")
 
 
 def summarise_tasks(
@@ -32,11 +32,11 @@ def summarise_tasks(
 
     Returns:
         ``tasks``: a row each with ``name weight problem workloads reason batches share`` (its part
-        of the weighted total), ``best claim trials by_status failures finished stop`` as of a run,
-        and ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where nothing
-        passed); ``total``: the weighted sums over the tasks that have a time, with the baseline
-        where it is the faster; ``unsolved``: the names of the tasks without a valid candidate;
-        ``turns``: how many batches were given out and why.
+        of the weighted total), ``best claim trials served by_status failures finished stop`` as of
+        a run, and ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where
+        nothing passed); ``total``: the weighted sums over the tasks that have a time, with the
+        baseline where it is the faster; ``unsolved``: the names of the tasks without a valid
+        candidate; ``turns``: how many batches were given out and why.
     """
     events, spent = store.events(), store.spent()
     turns = [e.data for e in events if e.kind == TURN]
@@ -62,6 +62,7 @@ def summarise_tasks(
         },
         "unsolved": [row["name"] for row in rows if row["best"] is None],
         "trials": sum(row["trials"] for row in rows),
+        "served": sum(row["served"] for row in rows),
         "by_status": dict(sorted(counts.items())),
         "turns": dict(sorted(Counter(turn["why"] for turn in turns).items())),
         "seconds": spent.search_s + spent.confirm_s,
@@ -74,7 +75,7 @@ def summarise_tasks(
 
 def _row(store: Store | None) -> dict[str, Any]:
     if store is None:
-        nothing = {"trials": 0, "by_status": {}, "failures": [], "finished": False}
+        nothing = {"trials": 0, "served": 0, "by_status": {}, "failures": [], "finished": False}
         return {**dict.fromkeys(_KEYS), **nothing, "time_ns": None, "baseline_ns": None}
     summary, best = summarise(store), best_trial(store.trials())
     baseline_ns = None if best is None else _baseline_ns(best)

@@ -15,6 +15,7 @@ from crash_child import tables
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config, read_document, shipped_configs
+from kernelwright.configs.tables import rows_of
 from kernelwright.configs.tasks import FAR, read_tasks
 from kernelwright.configs.winner import WinnerError, export
 
@@ -41,7 +42,7 @@ def test_a_product_is_every_combination_its_last_factor_fastest():
         ("down-prefill-4096", 50),
     ]
     problem = found.members[3].built.resolved["problem"]
-    assert problem == {"name": "gemm_gpu", "m": 4096, "n": 14336, "k": 4096, "dtype": "float16"}
+    assert {k: problem[k] for k in "mnk"} == {"m": 4096, "n": 14336, "k": 4096}
     assert found.members[0].place == (12.0, 4.0, 12.0)
 
 
@@ -227,6 +228,45 @@ def hopeless(tmp_path, count):
         )
     )
     return path
+
+
+def test_each_task_has_its_part_of_the_tuning_cache(tmp_path):
+    config = campaign(cache={"folder": str(tmp_path / "known")})
+    first = api.run(config, tmp_path / "a")
+    second = api.run(config, tmp_path / "b")
+    assert (first["served"], second["served"]) == (0, 48)
+    assert [row["best"] for row in first["tasks"]] == [row["best"] for row in second["tasks"]]
+    assert [row["trials"] for row in second["tasks"]] == [row["served"] for row in second["tasks"]]
+    # One more task costs its own measurements alone.
+    more = {"name": "new", "problem": {"m": 64}}
+    third = api.run(
+        config | {"tasks": config["tasks"] | {"listed": [more]}, "budget": {"trials": 56}},
+        tmp_path / "c",
+    )
+    rows = {row["name"]: row for row in third["tasks"]}
+    assert rows["new"]["served"] == 0
+    assert third["served"] >= 24  # each task's first batch at least
+
+
+@pytest.mark.parametrize(("mode", "at"), [("judge", 9), ("commit", 7), ("confirm", 2)])
+def test_a_killed_campaign_with_a_cache_ends_bit_equal(tmp_path, mode, at):
+    path, only_read = tmp_path / "c.yaml", "cache.write=false"
+    path.write_text(yaml.safe_dump(campaign(cache={"folder": "known"})))
+    api.run(path, tmp_path / "first", overrides=["budget.trials=24"])
+    command = [sys.executable, "-P", str(CHILD), str(path), str(tmp_path / "a"), mode, str(at)]
+    killed = subprocess.run([*command, only_read], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    api.run(path, tmp_path / "a", overrides=[only_read])
+    assert api.run(path, tmp_path / "b", overrides=[only_read])["served"] >= 24
+    assert everything(tmp_path / "a") == everything(tmp_path / "b")
+
+
+def test_a_table_has_a_row_for_each_task(tmp_path):
+    summary = api.run(campaign(), tmp_path / "runs" / "run")
+    for folder in (tmp_path / "runs" / "run", tmp_path / "runs"):
+        rows = rows_of([folder])
+        named = {f"serving_small.{row['name']}" for row in summary["tasks"]}
+        assert {row["run"] for row in rows} == named
 
 
 def test_a_task_without_a_valid_config_starves_nobody(tmp_path):
