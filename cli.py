@@ -151,13 +151,13 @@ def run(
     """Run a campaign, or go on with it."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.api import run as run_campaign
-        from kernelwright.configs.load import read_config
-        from kernelwright.display import LiveRun, summary_text
+        from kernelwright.configs.load import read_document
+        from kernelwright.display import LiveRun, print_tasks, summary_text
 
-        file = read_config(config, overrides or ()).file
+        name = str(read_document(config, overrides or ())[0].data.get("name"))
         # Progress goes to stderr when stdout must hold the JSON object alone.
         console = _console(stderr=as_json)
-        with LiveRun(console, file.name) as live:
+        with LiveRun(console, name) as live:
             summary = run_campaign(
                 config, out, overrides=overrides or (), workers=workers, fresh=fresh, observe=live
             )
@@ -166,8 +166,11 @@ def run(
         else:
             if not live.shown:
                 console.print("already finished; --fresh starts another")
-            console.print(summary_text(summary), soft_wrap=True)
-        if summary["best"] is None:
+            if "tasks" in summary:
+                print_tasks(console, summary)
+            else:
+                console.print(summary_text(summary), soft_wrap=True)
+        if summary["unsolved"] if "tasks" in summary else summary["best"] is None:
             raise typer.Exit(1)
 
 
@@ -208,11 +211,13 @@ def show(
             _replay(folder, replay, as_json=as_json)
         elif folder is not None:
             from kernelwright.configs.api import show as read_run
-            from kernelwright.display import summary_text
+            from kernelwright.display import print_tasks, summary_text
 
             summary = read_run(folder)
             if as_json:
                 _print_json(summary)
+            elif "tasks" in summary:
+                print_tasks(_console(), summary)
             else:
                 _console().print(summary_text(summary), soft_wrap=True)
 
@@ -427,13 +432,14 @@ def check(
         if config is None:
             _fail(2, "expected a CONFIG (or --schema)", as_json=as_json)
         from kernelwright.configs.api import check as check_campaign
-        from kernelwright.display import check_text
+        from kernelwright.display import check_tasks_text, check_text
 
         plan = check_campaign(config, overrides or ())
         if as_json:
             _print_json(plan)
         else:
-            _console().print(check_text(plan), soft_wrap=True)
+            text = check_tasks_text(plan) if "tasks" in plan else check_text(plan)
+            _console().print(text, soft_wrap=True)
 
 
 @app.command("list")
@@ -442,7 +448,8 @@ def list_(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="problems, spaces, directives, drivers, targets, backends, configs or landscapes.",
+            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs "
+            "or landscapes.",
         ),
     ],
     files: Annotated[

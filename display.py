@@ -69,7 +69,8 @@ class LiveRun:
         elif progress.phase != "search":
             if self._last is not None and self._last.phase == "search":
                 self._print_last()
-            if progress.phase == "confirm" or progress.done == progress.total:
+            is_one = progress.phase == "confirm" and not progress.note
+            if is_one or progress.done == progress.total:
                 self._print(progress)
         elif progress.trials >= self._next_line:
             self._next_line = 2 * progress.trials
@@ -95,12 +96,14 @@ class LiveRun:
 
 
 def _line(progress: Progress) -> str:
+    if progress.phase == "confirm" and progress.note:
+        return f"{progress.note}, {progress.seconds:.1f} s"
     if progress.phase == "confirm":
         return f"{progress.done}/{progress.total} finalists confirmed, {progress.seconds:.1f} s"
     if progress.phase == "race":
         return f"{progress.done}/{progress.total} raced, {progress.seconds:.1f} s"
     of = f"/{progress.total}" if progress.total else ""
-    best = "nothing valid yet"
+    best = progress.note or "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:
         sample = 2**progress.best.objective
         best = f"best so far {sample:.3f}x at trial {progress.best.number}"
@@ -313,6 +316,86 @@ def record_text(summary: dict[str, Any]) -> str:
     lines += [f"lost: {lost}" for lost in summary["lost"]]
     lines.append(f"{summary['format']}: {summary['out']}")
     return "\n".join(lines)
+
+
+def print_tasks(console: Console, summary: Mapping[str, Any]) -> None:
+    """A run of tasks: a line a task, the greatest share of the weighted total first, then all."""
+    rows = sorted(summary["tasks"], key=lambda row: -(row["share"] or 0.0))
+    headers = ("task", "weight", "share", "time", "speedup", "status", "trials", "batches")
+    print_table(console, headers, [_task_row(row) for row in rows])
+    total, why = summary["total"], summary["turns"]
+    if total["speedup"] is not None:
+        before, after = total["baseline_ns"] / 1e6, total["time_ns"] / 1e6
+        says = (
+            f"{before:.2f} -> {after:.2f} ms, {total['speedup']:.3f}x, baselines kept where faster"
+        )
+        console.print(f"weighted total: {says}", soft_wrap=True)
+    for row in rows:
+        if row["best"] is None:
+            console.print(f"{row['name']}: {_unsolved(row)}", soft_wrap=True)
+    counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
+    console.print(f"trials: {summary['trials']} ({counts})", soft_wrap=True)
+    if summary["served"]:
+        served = f"{summary['served']} of them from the tuning cache, not judged again"
+        console.print(f"served: {served}", soft_wrap=True)
+    turns = ", ".join(f"{n} {word}" for word, n in why.items()) or "none"
+    shared = "with" if summary["shared"] else "without"
+    line = f"batches by {summary['scheduler']}, {shared} sharing: {turns}"
+    console.print(line, soft_wrap=True)
+    search, confirm = summary["seconds_search"], summary["seconds_confirm"]
+    seconds = f"{summary['seconds']:.2f} s (search {search:.2f}, confirmation {confirm:.2f})"
+    console.print(f"time: {seconds}", soft_wrap=True)
+    if summary["stop"]:
+        stop = summary["stop"]
+        console.print(f"stopped: {stop['reason']} ({stop['rule']})", soft_wrap=True)
+    if not summary["finished"]:
+        console.print("not finished: the same `run` goes on")
+    console.print(f"run: {summary['out']}; each task's is in a folder of its name", soft_wrap=True)
+
+
+def _task_row(row: Mapping[str, Any]) -> tuple[object, ...]:
+    best = row["best"]
+    share = "-" if row["share"] is None else f"{100 * row['share']:.1f}%"
+    time_us = "-" if row["time_ns"] is None else f"{row['time_ns'] / 1000:.1f} us"
+    speedup = "-" if best is None else f"{best['speedup']:.3f}x"
+    status = "none" if best is None else best["status"]
+    weight = f"{row['weight']:g}"
+    return row["name"], weight, share, time_us, speedup, status, row["trials"], row["batches"]
+
+
+def _unsolved(row: Mapping[str, Any]) -> str:
+    """Why a task has no winner."""
+    if row["reason"] is not None:
+        return f"no candidate: {row['reason']}"
+    if not row["failures"]:
+        return "nothing was tried"
+    first = row["failures"][0]
+    where = f"{first['status']} {first['code']}: {_first_line(first)}"
+    return f"nothing passed in {row['trials']} trials; {first['count']} {where}"
+
+
+def check_tasks_text(plan: Mapping[str, Any]) -> str:
+    """The plan of a campaign of tasks for people."""
+    tasks, budget = plan["tasks"], plan["budget"]["trials"]
+    kinds = ", ".join(sorted({task["problem"] for task in tasks if task["problem"]}))
+    valid = sorted({task["valid"] for task in tasks if task["valid"]})
+    size = " to ".join(f"{n:,}" for n in dict.fromkeys((valid[0], valid[-1]))) if valid else "open"
+    weight = sum(task["weight"] for task in tasks)
+    shared = "try" if plan["shared"] else "do not try"
+    rows = [
+        f"{plan['name']}: {len(tasks)} tasks of {kinds} on {plan['target']} ({plan['evidence']})",
+        f"tasks: {tasks[0]['name']} to {tasks[-1]['name']}, weights add up to {weight:g}",
+        f"spaces: {size} valid" if valid else f"spaces: {size}",
+        f"budget: {budget} trials in batches of {plan['batch']} by {plan['driver']}, "
+        f"{budget / len(tasks):.1f} a task on average",
+        f"batches are given out by {plan['scheduler']['name']}; "
+        f"tasks {shared} each other's best candidates",
+        f"baseline: {plan['baseline']}",
+        f"then up to {plan['finalists']} finalists of each task are confirmed, until one wins",
+        "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
+    ]
+    rows += [f"no candidate in {t['name']}: {t['reason']}" for t in tasks if t["reason"]]
+    return "\n".join(rows)
 
 
 def print_table(console: Console, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,24 +13,25 @@ from typing import Any
 import numpy as np
 import yaml
 
-import kernelwright
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.folder import claim, unused, worker_count, write, write_winner
 from kernelwright.configs.fronts import front_of
-from kernelwright.configs.load import read_config
-from kernelwright.configs.schema import MAX_WORKERS
+from kernelwright.configs.load import check_document, read_config, read_document
+from kernelwright.configs.tasking import check_tasks, run_tasks, show_tasks
+from kernelwright.configs.tasks import read_tasks
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
-from kernelwright.configs.winner import best_c
 from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import Language, Reference, Request, Role, Stage, Verdict
 from kernelwright.evaluators.target import speed_of_light
-from kernelwright.search.campaign import Campaign, Extension, Progress
+from kernelwright.search.campaign import Campaign, Progress
 from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
 from kernelwright.search.finals import confirm_request
 from kernelwright.search.plan import Budget, StopRules
 from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
-from kernelwright.search.summary import best_trial, shown, summarise, warning
+from kernelwright.search.summary import shown, summarise, warning
+from kernelwright.search.tasks.summary import TASKS
 
 # Trials of the short search that `check` times when a budget is in seconds.
 PACE_TRIALS = 64
@@ -66,21 +66,22 @@ def run(
         ConfigError: if the campaign is refused, or the folder holds another one.
         StoreError: if another process is running it.
     """
-    campaign = read_config(config, overrides)
-    count = campaign.file.workers if workers is None else workers
-    if not 1 <= count <= MAX_WORKERS:
-        raise ConfigError("workers", None, "workers", f"1 to {MAX_WORKERS}", str(count))
+    document, place = read_document(config, overrides)
+    if "tasks" in document.data:
+        return run_tasks(read_tasks(document, place), out, workers, fresh=fresh, observe=observe)
+    campaign = check_document(document, place)
+    count = worker_count(campaign.file, workers)
     built = build(campaign)
     if built.missing:
         what = ("target",) if built.target.missing else ("agents", "backend")
         raise campaign.document.error(what, " and ".join(built.missing), "none on this machine")
     folder = Path(out) if out is not None else Path("runs") / campaign.file.name
     if fresh:
-        folder = _unused(folder)
+        folder = unused(folder)
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
     with SqliteStore(folder / DATABASE) as store:
-        extension = _claim(store, folder, resolved, built)
-        _write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
+        extension = claim(store, folder, resolved, built)
+        write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
         events = store.events()
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
@@ -92,11 +93,7 @@ def run(
         front = front_of(built.resolved, store.trials(), lambda: built)
         summary = {**summarise(store), "front": front}
         summary |= {"name": campaign.file.name, "out": str(folder)}
-        _write(folder / "best.json", json.dumps(summary["best"], indent=2) + "\n")
-        best = best_trial(store.trials())
-        text = None if best is None else best_c(built, best)
-        if text is not None:
-            _write(folder / "best.c", text)
+        write_winner(folder, built, store, summary["best"])
         return summary
 
 
@@ -111,6 +108,8 @@ def show(folder: str | Path) -> dict[str, Any]:
         folder = folder.parent
     with SqliteStore(folder / DATABASE, readonly=True) as store:
         meta = store.meta()
+        if TASKS in meta:
+            return show_tasks(store, folder)
         config = json.loads(meta.get("config", "{}"))
         front = front_of(config, store.trials(), lambda: plan_of(folder / "config.yaml"))
         return {**summarise(store), "front": front, "name": config.get("name"), "out": str(folder)}
@@ -181,99 +180,16 @@ def plan_of(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
     return build(read_config(config, overrides))
 
 
-def _unused(folder: Path) -> Path:
-    folder = folder if folder.name else folder.resolve()
-    number, out = 1, folder
-    while (out / DATABASE).exists():
-        number += 1
-        out = folder.with_name(f"{folder.name}-{number}")
-    return out
-
-
-def _claim(
-    store: SqliteStore, folder: Path, resolved: dict[str, Any], built: Built
-) -> Extension | None:
-    """Make the folder this campaign's: new, the same, or (the extension) with a larger budget.
-
-    Raises:
-        ConfigError: naming the first key that differs, or the machine where times are measured.
-    """
-    meta = store.meta()
-    text = json.dumps(resolved, sort_keys=True)
-    baseline = built.plan.baseline
-    # Times of two machines, or of two compilers, do not mix.
-    machine = str(getattr(built.target, "fingerprint", ""))
-    entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
-    entry["language"] = baseline.candidate.language.value
-    entry["candidate"] = shown(baseline.candidate)
-    if "config" not in meta:
-        about = {"baseline": json.dumps(entry), "version": kernelwright.__version__}
-        light = speed_of_light(built.target, built.problem, built.plan.state)
-        about["bounds"] = json.dumps([asdict(bound) for bound in light])
-        if built.plan.library is not None:
-            about["library"] = str(built.plan.library.payload)
-        store.set_meta(config=text, machine=machine, **about)
-        return None
-    if meta.get("machine", machine) != machine:
-        raise _differs(folder, "target (machine and compiler)", meta["machine"], machine)
-    if meta["config"] == text:
-        return None
-    # Compared as JSON, which a tuple and a list, or two NaNs, have in common.
-    old, resolved = json.loads(meta["config"]), json.loads(text)
-    old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
-    rest = {key: value for key, value in resolved.items() if key != "budget"}
-    before, after = _flat(old), _flat(rest)
-    # The profile decides which other keys of the judge there are.
-    for key in sorted(before.keys() | after.keys(), key=lambda key: (key != "judge.profile", key)):
-        if repr(before.get(key)) != repr(after.get(key)):
-            raise _differs(folder, key, before.get(key), after.get(key))
-    for key in sorted(old_budget.keys() | budget.keys()):
-        was, now = old_budget.get(key), budget.get(key)
-        if now is not None and (was is None or now < was):
-            raise _differs(folder, f"budget.{key}", was, now)
-    return Extension(budget, {"config": text})
-
-
-def _differs(folder: Path, key: str, was: object, now: object) -> ConfigError:
-    """The refusal of another campaign in a run's folder."""
-    again = f"as the run in {folder} has it (--fresh starts another)"
-    if key.startswith("budget."):
-        wanted = "no limit" if was is None else f"at least {was!r}"
-        found = f"{now!r}"
-    elif key.startswith("hashes."):
-        wanted, found = "the file as it was", "a file that was changed, moved or replaced"
-    else:
-        wanted, found = repr(was), repr(now)
-    return ConfigError(str(folder), None, key, f"{wanted}, {again}", found)
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            out |= _flat(value, f"{prefix}{key}.")
-        else:
-            out[f"{prefix}{key}"] = value
-    return out
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file in one step, so that a crash leaves the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Validate a campaign and say what it would do: the object that ``check --json`` prints.
 
     Raises:
         ConfigError: if the campaign is refused.
     """
-    built = plan_of(config, overrides)
+    document, place = read_document(config, overrides)
+    if "tasks" in document.data:
+        return check_tasks(read_tasks(document, place))
+    built = build(check_document(document, place))
     space, budget = built.space, built.plan.budget
     finite = is_listed(space)
     bought = [len(space.valid)] if is_listed(space) else []

@@ -4,7 +4,7 @@ constraints.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import is_plugin, parameters
 from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
+from kernelwright.configs.tree import Document
 from kernelwright.env.options import OptionError, ProblemError
 from kernelwright.env.types import CacheState, Problem
 from kernelwright.evaluators.target import Target, speed_of_light
@@ -238,14 +239,21 @@ def _target(campaign: Campaign, problem: Problem) -> Target:
 
 def _hashes(campaign: Campaign, target: Target) -> dict[str, str]:
     hashes = {**campaign.files, **target.files}
-    for name, digest in campaign.file.hashes.items():
+    check_hashes(campaign.document, campaign.file.hashes, hashes)
+    return hashes
+
+
+def check_hashes(document: Document, wanted: Mapping[str, str], hashes: Mapping[str, str]) -> None:
+    """See that a campaign's files are those that it names.
+
+    Raises:
+        ConfigError: if it stands on no such file, or one has another content.
+    """
+    for name, digest in wanted.items():
         if name not in hashes:
             expected = f"a file of this campaign ({', '.join(sorted(hashes))})"
-            raise campaign.document.error(
-                ("hashes", name), expected, repr(name), nearest(name, hashes)
-            )
+            raise document.error(("hashes", name), expected, repr(name), nearest(name, hashes))
         if hashes[name] != digest:
-            raise campaign.document.error(
+            raise document.error(
                 ("hashes", name), f"the content {digest[:12]}…", f"{hashes[name][:12]}…"
             )
-    return hashes

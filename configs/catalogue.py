@@ -17,6 +17,7 @@ from kernelwright.env.landscape.open import shipped_landscapes
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces import SPACES
 from kernelwright.evaluators import TARGETS
+from kernelwright.search.tasks import SCHEDULERS
 
 CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "problems": PROBLEMS,
@@ -24,6 +25,7 @@ CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "directives": DIRECTIVES,
     "drivers": TABLES["driver"],
     "targets": TARGETS,
+    "schedulers": SCHEDULERS,
     "backends": BACKENDS,
     "configs": None,
     "landscapes": None,

@@ -34,6 +34,10 @@ class ConfigError(Exception):
         return {"error": asdict(self)}
 
 
+class NoCandidatesError(ConfigError):
+    """A space in which nothing satisfies the constraints: not a mistake where there are others."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that looks most like this one, if one does."""
     found = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)

@@ -24,6 +24,8 @@ def campaign_schema() -> dict[str, Any]:
     definitions = schema.setdefault("$defs", {})
     for key in ("problem", "target", "driver"):
         schema["properties"][key] = _choice(key, TABLES[key], definitions)
+    tasks = definitions["TasksSection"]["properties"]
+    tasks["scheduler"] = _choice("scheduler", TABLES["scheduler"], definitions)
     agents = definitions["AgentsSection"]["properties"]
     agents["backend"] = _choice("backend", TABLES["backend"], definitions)
     return schema

@@ -32,6 +32,7 @@ from kernelwright.configs.tree import Document, from_mapping, parse_document
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators import PLANNED, TARGETS
 from kernelwright.search.drivers import DRIVERS
+from kernelwright.search.tasks import SCHEDULERS
 
 CONFIGS_DIR = Path(__file__).parent
 # Keyword arguments that the framework gives to what a choice names, so they are not options.
@@ -42,12 +43,14 @@ GIVEN = {
     "target": Given(1, ("seed", "judging")),
     "driver": Given(1, ("seed", "batch", *AGENT_PARTS)),
     "backend": Given(0, ("seed",)),
+    "scheduler": Given(0, ()),
 }
 TABLES: dict[str, Mapping[str, str]] = {
     "problem": PROBLEMS,
     "target": TARGETS,
     "driver": {**DRIVERS, **AGENT_DRIVERS},
     "backend": BACKENDS,
+    "scheduler": SCHEDULERS,
 }
 # What a space of each kind takes, and what it must have.
 _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -96,10 +99,21 @@ def read_config(config: str | Path | Mapping[str, Any], overrides: Sequence[str]
     Raises:
         ConfigError: at the first fault.
     """
+    return check_document(*read_document(config, overrides))
+
+
+def read_document(
+    config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
+) -> tuple[Document, Path]:
+    """A campaign as it is written, not checked, and the folder that its names are relative to.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
     if isinstance(overrides, str):
         raise TypeError(f"overrides: expected a list of 'a.b=value', found {overrides!r}")
     if isinstance(config, Mapping):
-        return check_document(from_mapping(copy.deepcopy(dict(config)), overrides), Path())
+        return from_mapping(copy.deepcopy(dict(config)), overrides), Path()
     if not isinstance(config, str | Path):
         raise TypeError(f"config: expected a path, a name or a mapping, found {config!r}")
     shipped = shipped_configs()
@@ -119,7 +133,17 @@ def read_config(config: str | Path | Mapping[str, Any], overrides: Sequence[str]
         raise ConfigError(str(path), None, "", "UTF-8 text", found) from None
     except OSError as error:
         raise ConfigError(str(path), None, "", "a readable file", str(error)) from None
-    return check_document(parse_document(text, str(path), overrides), path.parent.resolve())
+    return parse_document(text, str(path), overrides), path.parent.resolve()
+
+
+def check_file(document: Document) -> CampaignFile:
+    """The keys of a document, each of its type and in its range; choices are not looked into.
+
+    Raises:
+        ConfigError: at the first fault.
+    """
+    _refuse_planned(document)
+    return cast(CampaignFile, _validate(document, (), CampaignFile, document.data))
 
 
 def check_document(document: Document, folder: Path) -> Campaign:
@@ -128,18 +152,20 @@ def check_document(document: Document, folder: Path) -> Campaign:
     Raises:
         ConfigError: at the first fault.
     """
-    _refuse_planned(document)
-    file = cast(CampaignFile, _validate(document, (), CampaignFile, document.data))
+    file = check_file(document)
+    if file.tasks is not None:
+        expected = "a campaign of one task (run, check and show take many)"
+        raise document.error(("tasks",), expected, "tasks")
     files: dict[str, str] = {}
     chosen = {
-        key: _choose(document, (key,), getattr(file, key), folder, files)
+        key: choose(document, (key,), getattr(file, key), folder, files)
         for key in ("problem", "target", "driver")
     }
     backend, prompt = None, None
     if file.agents is not None:
         prompt = _prompt(document, file.agents.prompt, folder, files)
         path = ("agents", "backend")
-        backend = _choose(document, path, file.agents.backend, folder, files)
+        backend = choose(document, path, file.agents.backend, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
         raise document.error(("budget",), "at least one of trials, seconds, calls, tokens", "none")
     check_cache(document, file.cache, folder)
@@ -258,6 +284,8 @@ def _plain_path(loc: tuple[int | str, ...], data: Any) -> tuple[str, ...]:
     """
     out: list[str] = []
     for i, part in enumerate(loc):
+        if part == "[key]":  # it is the key before that is wrong
+            break
         inside = isinstance(data, dict) and part in data
         last = i == len(loc) - 1
         if (
@@ -332,13 +360,19 @@ def _show(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _choose(
+def choose(
     document: Document,
     path: tuple[str, ...],
     section: dict[str, Any],
     folder: Path,
     files: dict[str, str],
 ) -> Chosen:
+    """What a section names, from the table that its key has, with its options checked; the hashes
+    of files that it stands on are added to ``files``.
+
+    Raises:
+        ConfigError: if there is no such name, or an option is refused.
+    """
     key = path[-1]
     if "name" not in section:
         raise document.error(path, "the key 'name'", "none")

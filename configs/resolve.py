@@ -8,6 +8,7 @@ keyword arguments, so its signature is its schema: no registry, no base class.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -16,7 +17,7 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,14 @@ def parameters(factory: Callable[..., Any]) -> set[str]:
 
 
 def options_model(factory: Callable[..., Any], given: Given) -> type[pydantic.BaseModel]:
-    """A strict model of a factory's parameters, without those that the framework gives."""
+    """A strict model of a factory's parameters, without those that the framework gives; made once,
+    as the tasks of a campaign ask for it again and again.
+    """
+    known = isinstance(factory, Hashable)
+    return _remembered_model(factory, given) if known else _options_model(factory, given)
+
+
+def _options_model(factory: Callable[..., Any], given: Given) -> type[pydantic.BaseModel]:
     hints = _hints(factory)
     fields: dict[str, Any] = {}
     extra: typing.Literal["allow", "forbid"] = "forbid"
@@ -195,6 +203,9 @@ def options_model(factory: Callable[..., Any], given: Given) -> type[pydantic.Ba
     return pydantic.create_model(
         getattr(factory, "__name__", "Options"), __config__=config, **fields
     )
+
+
+_remembered_model = functools.lru_cache(maxsize=64)(_options_model)
 
 
 def file_options(factory: Callable[..., Any]) -> dict[str, tuple[str, ...]]:

@@ -179,6 +179,39 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=
 Choice = Annotated[dict[str, Any], Field(description="a name and the options of what it names")]
 
 
+class TaskParts(_Strict):
+    """What a task adds to the campaign's problem and target, and how often its kernel is called."""
+
+    weight: Annotated[
+        float,
+        Field(gt=0, allow_inf_nan=False, description="calls in a unit of traffic"),
+    ] = 1.0
+    problem: Annotated[dict[str, Any], Field(description="options of the problem")] = {}
+    target: Annotated[dict[str, Any], Field(description="options of the target")] = {}
+
+
+class TaskEntry(TaskParts):
+    """A task with a name of its own."""
+
+    name: Annotated[Name, Field(description="names the task's folder")]
+
+
+class TasksSection(_Strict):
+    """Many tasks under one budget: those that are listed, and the product of lists."""
+
+    listed: Annotated[list[TaskEntry], Field(description="tasks, one by one")] = []
+    product: Annotated[
+        list[dict[Name, TaskParts]],
+        Field(description="parts of tasks by name; every combination is a task, weights multiply"),
+    ] = []
+    scheduler: Annotated[
+        dict[str, Any], Field(description="who gets the next batch: a name and its options")
+    ] = {"name": "gradient"}
+    share: Annotated[
+        bool, Field(description="whether tasks try the best candidates of their neighbours")
+    ] = True
+
+
 class AgentsSection(_Strict):
     """The language model of a driver that asks one."""
 
@@ -191,6 +224,7 @@ class CampaignFile(_Strict):
 
     name: Annotated[Name, Field(description="names the run's folder")]
     problem: Choice
+    tasks: TasksSection | None = None
     space: SpaceSection = SpaceSection()
     target: Choice
     baseline: Annotated[

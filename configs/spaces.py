@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
+from kernelwright.configs.errors import NoCandidatesError
 from kernelwright.configs.load import Campaign
 from kernelwright.configs.macros import name_fault, value_fault
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.spaces.expressions import Constraint, ExpressionError, own_rule
-from kernelwright.env.spaces.knobs import KnobSpace, TemplateSpace
+from kernelwright.env.spaces.knobs import EmptySpaceError, KnobSpace, TemplateSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
 from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Knob, Problem
 from kernelwright.evaluators.target import Target
+
+# Spaces in use, by what they were made of. A space does not change, and most of what it holds is
+# computed once, so the tasks of a campaign that differ by shape alone have one.
+_SHARED: WeakValueDictionary[tuple[object, ...], KnobSpace] = WeakValueDictionary()
 
 AnySpace: TypeAlias = KnobSpace | ScheduleSpace | SourceSpace
 
@@ -75,17 +81,26 @@ def make_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace
     names = frozenset(knob.name for knob in problem.knobs)
     rules = tuple(_rule(campaign, place, names) for place in range(_count(campaign)))
     what, cls = ("space", TemplateSpace) if kind == "template" else ("target", KnobSpace)
-    return _made(
-        campaign,
-        (what,),
-        lambda: cls(
-            problem.knobs,
-            (*target.constraints, *_owned(campaign, problem, names), *rules),
-            members=target.members(problem),
-            members_reason=target.members_reason,
-            default=target.unscheduled(problem),
-        ),
-    )
+    constraints = (*target.constraints, *_owned(campaign, problem, names), *rules)
+    members, default = target.members(problem), target.unscheduled(problem)
+
+    def make() -> AnySpace:
+        # As text, in which 1, 1.0 and true differ.
+        known = (cls, repr((problem.knobs, constraints, tuple(default))))
+        found = _SHARED.get(known) if members is None else None
+        if found is None:
+            found = cls(
+                problem.knobs,
+                constraints,
+                members=members,
+                members_reason=target.members_reason,
+                default=default,
+            )
+            if members is None:
+                _SHARED[known] = found
+        return found
+
+    return _made(campaign, (what,), make)
 
 
 def _owned(campaign: Campaign, problem: Problem, names: frozenset[str]) -> tuple[Constraint, ...]:
@@ -103,7 +118,10 @@ def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], AnySpace
         return make()
     except (ValueError, CompilerError) as error:
         found = f"{type(error).__name__}: {error}"
-        raise campaign.document.error(path, f"a {path[0]} that can be made", found) from None
+        refused = campaign.document.error(path, f"a {path[0]} that can be made", found)
+        if isinstance(error, EmptySpaceError):
+            refused = NoCandidatesError(**vars(refused))
+        raise refused from None
 
 
 def _count(campaign: Campaign) -> int:

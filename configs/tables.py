@@ -12,6 +12,7 @@ from kernelwright.configs.spaces import with_template
 from kernelwright.configs.winner import WinnerError
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.summary import best_trial, summarise
+from kernelwright.search.tasks.summary import TASKS
 from kernelwright.search.tuning.cache import TuningCache
 from kernelwright.search.tuning.rows import FORMATS, Row, row_of, table
 
@@ -22,7 +23,7 @@ def export_table(
     """The table of some runs; also written to ``out`` if that is given.
 
     Args:
-        folders: runs, folders of runs, or tuning caches.
+        folders: runs (of one task or many), folders of runs, or tuning caches.
         out: a file; its ending says the format unless ``form`` does.
         form: ``json``, ``csv``, ``md`` or ``py``; JSON unless anything says otherwise.
 
@@ -49,7 +50,7 @@ def export_table(
 
 
 def rows_of(folders: Sequence[str | Path]) -> list[Row]:
-    """The rows of runs, folders of runs (one level) and tuning caches, one a search.
+    """The rows of runs, folders of runs (one level) and tuning caches, one a search or task.
 
     Raises:
         StoreError, ConfigError: as `export_table` does.
@@ -70,10 +71,14 @@ def rows_of(folders: Sequence[str | Path]) -> list[Row]:
 def _runs(folder: Path) -> Iterator[Path]:
     if folder.name == DATABASE:
         folder = folder.parent
-    if (folder / DATABASE).is_file():
-        yield folder
+    if not (folder / DATABASE).is_file():
+        for path in sorted(folder.glob(f"*/{DATABASE}")):
+            yield from _runs(path)
         return
-    yield from sorted(path.parent for path in folder.glob(f"*/{DATABASE}"))
+    with SqliteStore(folder / DATABASE, readonly=True) as store:
+        tasks = json.loads(store.meta().get(TASKS, "[]"))
+    found = [folder / task for task in tasks]
+    yield from (path for path in found if (path / DATABASE).is_file()) if tasks else (folder,)
 
 
 def _row(folder: Path) -> Iterator[Row]:

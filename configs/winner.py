@@ -6,6 +6,7 @@ problem and the candidate. So the files that the campaign stands on must be as t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from kernelwright.env.types import Problem, Workload
 from kernelwright.search.claims import Names, claim_of
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.summary import best_entry, best_trial
+from kernelwright.search.tasks.summary import TASKS
 from kernelwright.search.trial import Trial
 
 
@@ -81,6 +83,10 @@ def winner(folder: str | Path) -> Winner:
         folder = folder.parent
     with SqliteStore(folder / DATABASE, readonly=True) as store:
         trial = best_trial(store.trials())
+        tasks = json.loads(store.meta().get(TASKS, "[]"))
+    if tasks:
+        listed = f"{len(tasks)} tasks ({', '.join(list(tasks)[:3])}…)"
+        raise WinnerError(f"{folder}: expected a run, found {listed}: name the folder of one")
     if trial is None:
         raise WinnerError(f"{folder}: expected a run with a winner, found nothing valid in it")
     campaign = read_config(folder / "config.yaml")

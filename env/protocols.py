@@ -133,6 +133,7 @@ class Discloses(Protocol):
         ...
 
 
+@runtime_checkable
 class Oracle(Protocol):
     """What only scoring may ask: the truth behind the samples. Drivers never see it."""
 

@@ -168,6 +168,7 @@ class GpuModel:
 
     def true_ns(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Noise-free times in ns; NaN where a block cannot be launched."""
+        self._learn(candidates)
         return np.array([self._time(candidate) or np.nan for candidate in candidates])
 
     def _learn(self, candidates: Sequence[Candidate]) -> None:

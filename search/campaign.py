@@ -11,8 +11,7 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.env.protocols import Builds, Discloses, Estimates
@@ -25,8 +24,9 @@ from kernelwright.env.types import (
     Stage,
     Verdict,
 )
+from kernelwright.search.admission import DriverError as DriverError
+from kernelwright.search.admission import admit, asked, blame
 from kernelwright.search.answers import no_answer
-from kernelwright.search.driver import Driver
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
@@ -48,10 +48,6 @@ class ReplayError(RuntimeError):
     """
 
 
-class DriverError(RuntimeError):
-    """A driver raised, or broke the protocol: which ask it was and what happened."""
-
-
 class JudgeError(RuntimeError):
     """A judge raised, or answered what was not asked: our own bug, or a plug-in's."""
 
@@ -69,7 +65,7 @@ class Progress:
     """Where a campaign stands: ``done`` of ``total`` trials, or finalists while confirming.
 
     ``total`` is None where the budget has no number of trials; ``best`` is the best trial so far by
-    objective.
+    objective; a ``note`` stands in its place where there are many tasks.
     """
 
     phase: str
@@ -80,6 +76,7 @@ class Progress:
     best: Trial | None
     seconds: float
     replayed: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +141,21 @@ class Campaign:
             JudgeError: if the judge does.
             ReplayError: if the store was made by a driver that does not repeat itself.
         """
+        self.start()
+        try:
+            stop = None
+            while stop is None:
+                stop = self.step()
+            return self.finish(stop)
+        finally:
+            self.close()
+
+    def start(self) -> None:
+        """Read what is stored and make the driver; then come steps, and one `finish`.
+
+        Raises:
+            DriverError, JudgeError, ReplayError: as `run`.
+        """
         self._earlier = self.store.spent(earlier=True)
         self._stored = self.store.trials()
         self._events = self.store.events()
@@ -156,14 +168,46 @@ class Campaign:
         self._served = {e.slot for e in self._events if e.kind == SERVED}
         self._started = self._clock()
         self._search_s: float | None = None
+        self._asked, self._barren = 0, 0
         try:
-            return self._searched_and_confirmed()
-        finally:
+            self._open_cache()
+            with blame("making it"):
+                self._driver = self.plan.make_driver(StoreJournal(self._events, self._keep))
+            if self.plan.baseline.is_trial:
+                self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
+        except BaseException:
             self._disclose()
+            raise
 
-    def _searched_and_confirmed(self) -> Stop:
-        self._open_cache()
-        stop, ask = self._search()
+    def step(self, most: int | None = None) -> Stop | None:
+        """Ask the driver once, judge what is new of at most ``most`` proposals, tell it; or, if
+        there is a reason to stop instead, that one. The trials of earlier sittings count as new.
+
+        Raises:
+            DriverError, JudgeError, ReplayError: as `run`.
+        """
+        stop = self._why_stop(self._asked)
+        if stop is not None:
+            return stop
+        self._asked = ask = self._asked + 1
+        proposals = asked(self._driver, ask, self.plan.batch)
+        if not proposals:
+            with blame(f"stopped after ask {ask}"):
+                return Stop("driver", str(self._driver.stopped or "the driver proposed nothing"))
+        room = self.room if most is None else min(most, self.room or most)
+        fresh, events = admit(self.plan.space, ask, proposals, self._keys, self._count, room)
+        self._screen(ask, fresh, events)
+        self._barren = 0 if fresh else self._barren + 1
+        if self._barren == BARREN_ASKS:
+            return Stop("driver", f"nothing new in {BARREN_ASKS} asks in a row")
+        return None
+
+    def finish(self, stop: Stop) -> Stop:
+        """Confirm the best trials of a search that ended for this reason, which is recorded.
+
+        Raises:
+            JudgeError, ReplayError: as `run`.
+        """
         if stop.rule == "until":
             return stop
         if self._count < len(self._stored):
@@ -171,6 +215,7 @@ class Campaign:
                 f"the store holds {len(self._stored)} trials, "
                 f"the driver stopped after {self._count}"
             )
+        ask = self._asked
         stopped = event("stopped", ask, self._epoch, rule=stop.rule, reason=stop.reason)
         self._record(events=[stopped], extend=True)
         self._search_s = self._clock() - self._started
@@ -179,6 +224,21 @@ class Campaign:
         if is_done:
             self._record(events=[event("finished", ask, self._epoch, trials=self._count)])
         return stop
+
+    def close(self) -> None:
+        """End the sitting: what the judge drew from is recorded. Once, after everything else."""
+        self._disclose()
+
+    @property
+    def count(self) -> int:
+        """How many trials there are, those of earlier sittings as far as they were replayed."""
+        return self._count
+
+    @property
+    def room(self) -> int | None:
+        """How many trials are left of the budget; None if it has no number of them."""
+        limit = self.plan.budget.trials
+        return None if limit is None else limit - self._count
 
     def _disclose(self) -> None:
         """Record what the judge drew its values from, now that nothing more is judged by it; a
@@ -207,68 +267,7 @@ class Campaign:
 
     # Searching
 
-    def _search(self) -> tuple[Stop, int]:
-        plan, ask, barren = self.plan, 0, 0
-        with _blame("making it"):
-            driver = plan.make_driver(StoreJournal(self._events, self._keep))
-        if plan.baseline.is_trial:
-            self._screen(driver, ask, [Proposal(plan.baseline.candidate, "baseline")], [])
-        while True:
-            stop = self._why_stop(ask)
-            if stop is not None:
-                return stop, ask
-            ask += 1
-            proposals = self._ask(driver, ask)
-            if not proposals:
-                with _blame(f"stopped after ask {ask}"):
-                    return Stop("driver", str(driver.stopped or "the driver proposed nothing")), ask
-            fresh, events = self._admit(ask, proposals)
-            self._screen(driver, ask, fresh, events)
-            barren = 0 if fresh else barren + 1
-            if barren == BARREN_ASKS:
-                return Stop("driver", f"nothing new in {BARREN_ASKS} asks in a row"), ask
-
-    def _ask(self, driver: Driver, ask: int) -> list[Proposal]:
-        batch = self.plan.batch
-        with _blame(f"ask {ask}"):
-            proposals = list(driver.ask(batch))
-        strangers = [p for p in proposals if not isinstance(p, Proposal)]
-        if strangers:
-            found = type(strangers[0]).__name__
-            raise DriverError(f"ask {ask}: expected proposals, found {found} {strangers[0]!r:.80}")
-        if len(proposals) > batch:
-            raise DriverError(
-                f"ask {ask}: expected at most {batch} proposals, found {len(proposals)}"
-            )
-        return proposals
-
-    def _admit(self, ask: int, proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Event]]:
-        """The proposals to judge, and events for those that are invalid or known."""
-        fresh: list[Proposal] = []
-        events: list[Event] = []
-        seen: dict[str, int] = {}
-        limit = self.plan.budget.trials
-        for slot, proposal in enumerate(proposals):
-            if limit is not None and self._count + len(fresh) >= limit:
-                break
-            key = proposal.candidate.key
-            number = self._keys.get(key, seen.get(key))
-            if number is not None:
-                events.append(event("duplicate", ask, slot, key=key, trial=number))
-                continue
-            violations = self.plan.space.check(proposal.candidate)
-            if violations:
-                reasons = [v.reason for v in violations]
-                text = str(proposal.candidate)
-                events.append(event("invalid", ask, slot, key=key, candidate=text, reasons=reasons))
-                continue
-            seen[key] = self._count + len(fresh)
-            fresh.append(proposal)
-        return fresh, events
-
-    def _screen(
-        self, driver: Driver, ask: int, proposals: list[Proposal], events: list[Event]
-    ) -> None:
+    def _screen(self, ask: int, proposals: list[Proposal], events: list[Event]) -> None:
         """Judge what is not stored, record it, and tell the driver everything."""
         first = self._count
         known = self._stored[first : first + len(proposals)]
@@ -312,8 +311,8 @@ class Campaign:
         if told:
             total = self.plan.budget.trials
             self._report("search", self._count, total, replayed=not missing)
-            with _blame(f"tell after ask {ask}"):
-                driver.tell(told)
+            with blame(f"tell after ask {ask}"):
+                self._driver.tell(told)
 
     def _race(self, trials: Sequence[Trial], known: Sequence[Trial]) -> None:
         """Give the incumbent's place to a trial of this batch that is clearly ahead of it."""
@@ -673,12 +672,3 @@ class _Desk:
     def report(self, phase: str, done: int, total: int) -> None:
         """Tell whoever observes the campaign."""
         self._campaign._report(phase, done, total, replayed=False)
-
-
-@contextmanager
-def _blame(where: str) -> Iterator[None]:
-    """Say that it was the driver that raised, and where."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        raise DriverError(f"{where}: {type(error).__name__}: {error}") from error

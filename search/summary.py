@@ -44,6 +44,7 @@ NOT_REPLIES = (
     CACHE,
     SERVED,
     LOST,
+    "seeded",
 )
 
 

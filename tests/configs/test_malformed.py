@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.configs.build import build
+from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.load import read_config
 
 CORPUS = sorted((Path(__file__).parent / "malformed").glob("*.yaml"))
 
@@ -26,7 +25,7 @@ def expectation(path):
 def test_refused_for_its_own_reason(path):
     expected = expectation(path)
     with pytest.raises(ConfigError) as caught:
-        build(read_config(path))
+        api.check(path)
     error = caught.value
     assert error.file == str(path)
     assert str(error.line) == expected["line"]
@@ -44,6 +43,6 @@ def test_the_corpus_is_large_and_no_two_files_say_the_same():
     said = []
     for path in CORPUS:
         with pytest.raises(ConfigError) as caught:
-            build(read_config(path))
+            api.check(path)
         said.append((caught.value.path, caught.value.expected, caught.value.found))
     assert len(set(said)) == len(said)

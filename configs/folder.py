@@ -1,0 +1,144 @@
+"""A run's folder: whose it is, and how files get into it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import kernelwright
+from kernelwright.configs.build import Built
+from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.schema import MAX_WORKERS, CampaignFile
+from kernelwright.configs.winner import best_c
+from kernelwright.evaluators.target import speed_of_light
+from kernelwright.search.campaign import Extension
+from kernelwright.search.store import DATABASE, SqliteStore, Store
+from kernelwright.search.summary import best_trial, shown
+
+
+def worker_count(file: CampaignFile, given: int | None) -> int:
+    """How many threads: those that were asked for, else those of the file.
+
+    Raises:
+        ConfigError: if it is no such number.
+    """
+    count = file.workers if given is None else given
+    if not 1 <= count <= MAX_WORKERS:
+        raise ConfigError("workers", None, "workers", f"1 to {MAX_WORKERS}", str(count))
+    return count
+
+
+def unused(folder: Path) -> Path:
+    """The folder itself, or the first of ``NAME-2``, ``NAME-3``, … that holds no run."""
+    folder = folder if folder.name else folder.resolve()
+    number, out = 1, folder
+    while (out / DATABASE).exists():
+        number += 1
+        out = folder.with_name(f"{folder.name}-{number}")
+    return out
+
+
+def claim(
+    store: SqliteStore, folder: Path, resolved: dict[str, Any], built: Built
+) -> Extension | None:
+    """Make the folder this campaign's: new, the same, or (the extension) with a larger budget.
+
+    Raises:
+        ConfigError: naming the first key that differs, or the machine where times are measured.
+    """
+    baseline = built.plan.baseline
+    entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
+    entry["language"] = baseline.candidate.language.value
+    entry["candidate"] = shown(baseline.candidate)
+    light = speed_of_light(built.target, built.problem, built.plan.state)
+    bounds = [asdict(bound) for bound in light]
+    about = {"baseline": json.dumps(entry), "bounds": json.dumps(bounds)}
+    if built.plan.library is not None:
+        about["library"] = str(built.plan.library.payload)
+    # Times of two machines, or of two compilers, do not mix.
+    machine = str(getattr(built.target, "fingerprint", ""))
+    return claim_config(store, folder, resolved, about, machine)
+
+
+def claim_config(
+    store: SqliteStore,
+    folder: Path,
+    resolved: dict[str, Any],
+    about: Mapping[str, str],
+    machine: str = "",
+) -> Extension | None:
+    """`claim` for a resolved campaign; ``about`` is what else is kept of a new one.
+
+    Raises:
+        ConfigError: as `claim`.
+    """
+    meta = store.meta()
+    text = json.dumps(resolved, sort_keys=True)
+    if "config" not in meta:
+        known = {"version": kernelwright.__version__, **about}
+        store.set_meta(config=text, machine=machine, **known)
+        return None
+    if meta.get("machine", machine) != machine:
+        raise _differs(folder, "target (machine and compiler)", meta["machine"], machine)
+    if meta["config"] == text:
+        return None
+    # Compared as JSON, which a tuple and a list, or two NaNs, have in common.
+    old, resolved = json.loads(meta["config"]), json.loads(text)
+    old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
+    rest = {key: value for key, value in resolved.items() if key != "budget"}
+    before, after = _flat(old), _flat(rest)
+    # The profile decides which other keys of the judge there are.
+    for key in sorted(before.keys() | after.keys(), key=lambda key: (key != "judge.profile", key)):
+        if repr(before.get(key)) != repr(after.get(key)):
+            raise _differs(folder, key, before.get(key), after.get(key))
+    for key in sorted(old_budget.keys() | budget.keys()):
+        was, now = old_budget.get(key), budget.get(key)
+        if now is not None and (was is None or now < was):
+            raise _differs(folder, f"budget.{key}", was, now)
+    return Extension(budget, {"config": text})
+
+
+def _differs(folder: Path, key: str, was: object, now: object) -> ConfigError:
+    """The refusal of another campaign in a run's folder."""
+    again = f"as the run in {folder} has it (--fresh starts another)"
+    if key.startswith("budget."):
+        wanted = "no limit" if was is None else f"at least {was!r}"
+        found = f"{now!r}"
+    elif key.startswith("hashes."):
+        wanted, found = "the file as it was", "a file that was changed, moved or replaced"
+    else:
+        wanted, found = repr(was), repr(now)
+    return ConfigError(str(folder), None, key, f"{wanted}, {again}", found)
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            out |= _flat(value, f"{prefix}{key}.")
+        else:
+            out[f"{prefix}{key}"] = value
+    return out
+
+
+def write_winner(folder: Path, built: Built, store: Store, best: Mapping[str, Any] | None) -> None:
+    """Write ``best.json``, and ``best.c`` where the winner has a C form."""
+    write(folder / "best.json", json.dumps(best, indent=2) + "\n")
+    trial = best_trial(store.trials())
+    text = None if trial is None else best_c(built, trial)
+    if text is not None:
+        write(folder / "best.c", text)
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file in one step, so that a crash leaves the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,101 @@
+"""What a run of many tasks says: the object that ``run`` and ``show`` print."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.env.types import Measurement, Role, Unpaired
+from kernelwright.search.store import Store
+from kernelwright.search.summary import best_trial, summarise
+from kernelwright.search.tasks.campaign import FINISHED, TURN
+from kernelwright.search.trial import Trial
+
+# The entry of a run's store that says what tasks there are, by name.
+TASKS = "tasks"
+# What is said of a task, of all that is known of its run.
+_KEYS = ("best", "claim", "trials", "served", "by_status", "failures", "finished", "stop")
+
+
+def summarise_tasks(
+    store: Store, tasks: Mapping[str, Mapping[str, Any]], stores: Mapping[str, Store]
+) -> dict[str, Any]:
+    """The state of a run of tasks: a row a task, their weighted total time, what was spent.
+
+    Args:
+        store: of the turns.
+        tasks: ``weight``, ``problem``, ``workloads`` and ``reason`` (why there is no candidate, or
+            None) of each, by name.
+        stores: of the tasks that have one already.
+
+    Returns:
+        ``tasks``: a row each with ``name weight problem workloads reason batches share`` (its part
+        of the weighted total), ``best claim trials served by_status failures finished stop`` as of
+        a run, and ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where
+        nothing passed); ``total``: the weighted sums over the tasks that have a time, with the
+        baseline where it is the faster; ``unsolved``: the names of the tasks without a valid
+        candidate; ``turns``: how many batches were given out and why.
+    """
+    events, spent = store.events(), store.spent()
+    turns = [e.data for e in events if e.kind == TURN]
+    batches = Counter(turn["task"] for turn in turns)
+    rows = [
+        {"name": name, **task, "batches": batches[name], **_row(stores.get(name))}
+        for name, task in tasks.items()
+    ]
+    timed = [row for row in rows if row["time_ns"] is not None]
+    kept = {row["name"]: min(row["time_ns"], row["baseline_ns"]) for row in timed}
+    total = sum(row["weight"] * kept[row["name"]] for row in timed)
+    baseline = sum(row["weight"] * row["baseline_ns"] for row in timed)
+    for row in rows:
+        row["share"] = row["weight"] * kept[row["name"]] / total if row["name"] in kept else None
+    counts = sum((Counter(row["by_status"]) for row in rows), Counter[str]())
+    stops = [e.data for e in events if e.kind == "stopped"]
+    return {
+        "tasks": rows,
+        "total": {
+            "time_ns": total,
+            "baseline_ns": baseline,
+            "speedup": baseline / total if timed else None,
+        },
+        "unsolved": [row["name"] for row in rows if row["best"] is None],
+        "trials": sum(row["trials"] for row in rows),
+        "served": sum(row["served"] for row in rows),
+        "by_status": dict(sorted(counts.items())),
+        "turns": dict(sorted(Counter(turn["why"] for turn in turns).items())),
+        "seconds": spent.search_s + spent.confirm_s,
+        "seconds_search": spent.search_s,
+        "seconds_confirm": spent.confirm_s,
+        "finished": bool(events) and events[-1].kind == FINISHED,
+        "stop": stops[-1] if stops else None,
+    }
+
+
+def _row(store: Store | None) -> dict[str, Any]:
+    if store is None:
+        nothing = {"trials": 0, "served": 0, "by_status": {}, "failures": [], "finished": False}
+        return {**dict.fromkeys(_KEYS), **nothing, "time_ns": None, "baseline_ns": None}
+    summary, best = summarise(store), best_trial(store.trials())
+    baseline_ns = None if best is None else _baseline_ns(best)
+    time_ns = None if baseline_ns is None else baseline_ns / summary["best"]["speedup"]
+    return {
+        **{key: summary[key] for key in _KEYS},
+        "time_ns": time_ns,
+        "baseline_ns": baseline_ns,
+    }
+
+
+def _baseline_ns(best: Trial) -> float | None:
+    """The baseline's time beside the best trial: the sum over workloads of the medians."""
+    measured = best.measured
+    rows = [m for m in measured.measurements if m.role is Role.BASELINE] if measured else []
+    return sum(_median_ns(m) for m in rows) or None
+
+
+def _median_ns(measurement: Measurement) -> float:
+    samples = measurement.samples
+    if isinstance(samples, Unpaired):
+        return statistics.median(samples.reference_ns)
+    return statistics.median(r for pair in samples for _, r in pair.samples_ns)
