@@ -96,9 +96,13 @@ def load(name: str, data: Path = DATA) -> Space:
     values = {knob: tuple(sorted({row[knob] for row, _ in rows})) for knob in rows[0][0]}
     constants = {knob: str(only[0]) for knob, only in values.items() if len(only) == 1}
     knobs = {knob: several for knob, several in values.items() if len(several) > 1}
-    restrictions = tuple(
+    written = [
         re.sub(r"[A-Za-z_]\w*", lambda word: constants.get(word[0], word[0]), rule)
         for rule in RESTRICTIONS[name.split("-")[0]]
+    ]
+    # A rule between constants is none: every record obeys it.
+    restrictions = tuple(
+        rule for rule in written if any(word in knobs for word in re.findall(r"\w+", rule))
     )
     times = {tuple(row[knob] for knob in knobs): time for row, time in rows}
     rules = [compile(rule, name, "eval") for rule in restrictions]
