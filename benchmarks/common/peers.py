@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from recordings import BUDGET, Config, Space, minima
 
 ASKS = 4 * BUDGET  # where TPE is stopped if it has not proposed enough new members
-CPU_LIMIT_S = 120.0
+CPU_LIMIT_S = 15.0  # hybrid_vndx repeats itself for a minute where nearly all is known
 AT = 64  # evaluations after which best over optimum is compared
 
 
