@@ -4,7 +4,7 @@ whether it is met.
 
     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE python benchmarks/search.py [--only GROUP]…
 
-Groups: spaces, auto, h200, cpu, files; ``gpu_model.py``, ``stopping.py`` and ``tasks.py`` have more.
+Groups: spaces, auto, h200, cpu, files; ``gpu_model.py``, ``stopping.py``, ``tasks.py`` have more.
 Searches are asked for one candidate at a time, as the others' are, with defaults, a budget of 256,
 `SEEDS` seeds and true times (medians of the recorded samples); what fails is charged. The recorded
 spaces lie beside the checkout, in ``../shared/data``.

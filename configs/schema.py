@@ -233,7 +233,7 @@ class CampaignFile(_Strict):
             min_length=1, description="unscheduled, default, library, FILE.c or a candidate's key"
         ),
     ] = "unscheduled"
-    driver: Choice
+    driver: Choice = {"name": "auto"}
     agents: AgentsSection | None = None
     judge: JudgeSection = JudgeSection()
     budget: BudgetSection

@@ -26,8 +26,9 @@ Array = NDArray[np.float64]
 # A neighbour slower than this many times counts as this much slower when plateaus are compared: how
 # much worse the far side of a cliff is does not matter.
 CLIFF = 0.72  # log2
-# Costs closer than this are ties: a model does not mean its seventh digit.
-TIE = 1e-6
+# Costs closer than this are ties: a model does not mean its seventh digit; and so are plateaus whose
+# neighbours differ by less than a percent.
+TIE, LEVEL = 1e-6, 0.01
 # Another device is as far as another shape with one extent twice as large.
 OTHER_DEVICE = 1.0
 
@@ -48,8 +49,8 @@ class Advice:
         """Rows by cost, leaving out infinite ones; of ties first that whose neighbours are fast
         too, for an optimum on a plateau survives a model's errors; what is still equal at random.
         """
-        steps = np.round(self.cost / TIE)
-        keys = (rng.random(len(self.cost)), _cliffs(space, self.cost), steps)
+        steps, cliffs = np.round(self.cost / TIE), np.round(_cliffs(space, self.cost) / LEVEL)
+        keys = (rng.random(len(self.cost)), cliffs, steps)
         order: NDArray[np.int64] = np.lexsort(keys)
         return order[: int(np.isfinite(self.cost).sum())]
 

@@ -125,47 +125,68 @@ def listed(space: Space) -> KnobSpace:
 
 
 class ListedPool:
-    """Unvisited flat indices of a knob space; random draws and removals in constant time."""
+    """Unvisited flat indices of a knob space; random draws and removals in constant time.
+
+    The unvisited ones are the first places of an array that is never made: it begins as the list of
+    valid indices, and only places where a removal has moved another index are remembered. So a
+    search of a few hundred candidates costs the same in a space of any size.
+    """
 
     def __init__(self, space: KnobSpace, rng: np.random.Generator) -> None:
         self._space, self._rng = space, rng
         self.uniform = uniforms(rng)
-        self._items: list[int] = space.valid.tolist()
-        self._place = {index: place for place, index in enumerate(self._items)}
+        self._valid = space.valid
+        self._left = len(self._valid)
+        self._moved: dict[int, int] = {}  # by place
+        self._place: dict[int, int] = {}  # by moved index
+        self._gone: set[int] = set()
         self.handle, self.candidate = space.index, space.candidate
         self.neighbours = space.neighbour_indices
 
     def __len__(self) -> int:
-        return len(self._items)
+        return self._left
 
     @property
     def stopped(self) -> str | None:
         """Why there is nothing more to draw."""
-        return None if self._items else EXHAUSTED
+        return None if self._left else EXHAUSTED
 
     def at_most(self, count: int) -> int:
         """The smaller of a count and how many are left."""
-        return min(count, len(self._items))
+        return min(count, self._left)
 
     def __contains__(self, handle: int) -> bool:
-        return handle in self._place
+        return handle not in self._gone and self._space.contains_index(handle)
+
+    def _at(self, place: int) -> int:
+        moved = self._moved.get(place)
+        return int(self._valid[place]) if moved is None else moved
 
     def remove(self, handle: int) -> None:
         """Mark an index as visited; one that is not in the pool is left alone."""
-        place = self._place.pop(handle, None)
-        if place is None:
+        if handle not in self:
             return
-        last = self._items.pop()
-        if last != handle:
-            self._items[place] = last
+        place = self._place.pop(handle, None)
+        self._take(int(np.searchsorted(self._valid, handle)) if place is None else place, handle)
+
+    def _take(self, place: int, handle: int) -> None:
+        """Take an index out of its place, into which the last one goes."""
+        self._gone.add(handle)
+        self._left -= 1
+        last = self._at(self._left)
+        self._moved.pop(self._left, None)
+        if place != self._left:
+            self._moved[place] = last
             self._place[last] = place
 
     def draw(self) -> int | None:
         """Take out an index, each equally likely; None if none is left."""
-        if not self._items:
+        if not self._left:
             return None
-        handle = self._items[int(self._rng.integers(len(self._items)))]
-        self.remove(handle)
+        place = int(self._rng.integers(self._left))
+        handle = self._at(place)
+        self._place.pop(handle, None)
+        self._take(place, handle)
         return handle
 
     def look(self) -> int:
