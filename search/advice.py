@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 # A neighbour slower than this many times counts as this much slower when plateaus are compared: how
 # much worse the far side of a cliff is does not matter.
 CLIFF = 0.72  # log2
-# Costs closer than this are ties, for a model does not mean its seventh digit; so are plateaus whose
+# Costs closer than this are ties, for no model means its seventh digit; so are plateaus whose
 # neighbours differ by less than a percent.
 TIE, LEVEL = 1e-6, 0.01
 # Another device is as far as another shape with one extent twice as large.

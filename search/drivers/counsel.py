@@ -2,7 +2,8 @@
 
 Recordings of near shapes and models of the problem itself propose a few configurations each, in
 that order; then the one whose proposals did best goes on, until `HEAD` were made. Recordings of far
-shapes only have a say where there is nothing nearer: an optimum rarely survives `NEAR` octaves.
+shapes propose one configuration each, and only where there is nothing nearer: an optimum rarely
+survives `NEAR` octaves.
 Every eighth place is left to others, so that bad advice costs little and is found out. Later an
 advice is the mean of the driver's model for as long as it ranks what was measured.
 """
@@ -27,6 +28,7 @@ TRIED = 2  # proposals of each before they are compared
 NEAR = 4.0  # octaves
 OTHERS_EVERY = 8
 ENOUGH, LEAST = 8, 0.4  # trials that ran, and the rank correlation that is believed
+FAR_LEAST = 0.8  # of far shapes, whose slow configurations agree more than their fast ones
 WORSE = math.log(1.3)  # an advice whose best is this far behind is asked no more
 PULL = 0.5  # how much evidence that the advice is right it brings itself, in squared log time
 
@@ -38,8 +40,10 @@ class Counsel:
         self, space: KnobSpace, advice: Sequence[Advice], rng: np.random.Generator
     ) -> None:
         ranked = sorted(advice, key=lambda a: (a.distance > NEAR, a.distance == 0, a.distance))
-        if any(a.distance <= NEAR for a in ranked):
-            ranked = [a for a in ranked if a.distance <= NEAR]
+        near = [a for a in ranked if a.distance <= NEAR]
+        ranked = near or ranked
+        self._head = HEAD if near else len(ranked)
+        self._tried = TRIED if near else 1
         self._valid = space.valid
         self._advice = ranked
         self._orders = [space.valid[a.order(space, rng)].tolist() for a in ranked]
@@ -51,7 +55,7 @@ class Counsel:
 
     def propose(self, place: int, pool: Pool) -> tuple[int, str] | None:
         """A handle and whose it is; None where it is others' turn."""
-        if sum(self._asked) >= HEAD or place % OTHERS_EVERY == OTHERS_EVERY - 1:
+        if sum(self._asked) >= self._head or place % OTHERS_EVERY == OTHERS_EVERY - 1:
             return None
         while (who := self._speaker()) is not None:
             order = self._orders[who]
@@ -68,7 +72,7 @@ class Counsel:
     def _speaker(self) -> int | None:
         """Whoever has not been tried, else whose proposals did best."""
         some = range(len(self._advice))
-        untried = [i for i in some if self._asked[i] < TRIED]
+        untried = [i for i in some if self._asked[i] < self._tried]
         if untried:
             return untried[0]
         left = [
@@ -91,11 +95,12 @@ class Counsel:
         if ran.sum() < ENOUGH:
             return None
         places = np.searchsorted(self._valid, handles)
-        best, found = LEAST, None
+        best, found = -1.0, None
         for advice in self._advice:
+            least = max(best, LEAST if advice.distance <= NEAR else FAR_LEAST)
             said = _finite(advice.cost) * math.log(2)
             both = said[places][ran]
-            if np.ptp(both) > 0 and (agrees := spearman(both, costs[ran])) >= best:
+            if np.ptp(both) > 0 and (agrees := spearman(both, costs[ran])) >= least:
                 best, found = agrees, said + float(np.median(costs[ran] - both))
         return found
 
