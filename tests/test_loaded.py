@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from toys import CPU_PROBLEMS
 
 from kernelwright.configs import api
 from kernelwright.configs.loaded import Loaded, load
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.skipif(TOOLCHAIN is None, reason="no C compiler on this
 # Sizes of which no two are alike, so that no extent can stand in for another.
 SIZES = {"h": 5, "w": 7, "m": 3, "n": 11, "k": 6, "rows": 4, "cols": 9, "nnz": 13}
 FIXED = {"bins": 7, "t": 3}
-CPU = sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"})
+CPU = CPU_PROBLEMS
 
 
 @pytest.fixture(scope="module")

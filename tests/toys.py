@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import (
     CacheState,
@@ -23,6 +24,9 @@ from kernelwright.search.campaign import (
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.plan import Baseline, Budget, Plan
 from kernelwright.search.store import MemoryStore
+
+# The problems that a CPU computes; the others are known by a model or by recordings.
+CPU_PROBLEMS = tuple(sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"}))
 
 SPACE = KnobSpace([Knob("a", tuple(range(1, 21))), Knob("b", (1, 2, 3))])
 BASE = knob_candidate({"a": 10, "b": 2})

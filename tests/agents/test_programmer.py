@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from toys import CPU_PROBLEMS
 
 from kernelwright.agents.programmer import source
 from kernelwright.agents.programmer.ctext import all_loops, blanked, loops, statement_end
@@ -28,7 +29,7 @@ needs_cc = pytest.mark.skipif(TOOLCHAIN is None, reason="needs a C compiler: gcc
 
 SIZES = {"m": 21, "n": 37, "k": 13, "rows": 11, "cols": 45, "h": 9, "w": 23, "t": 5, "nnz": 60}
 SHEET = Sheet("c", "", "", 0.0, (), (), (), "", None, "")
-KERNELS = sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"})
+KERNELS = CPU_PROBLEMS
 
 # Calls libraries in a process of its own, which may die; knows nothing but arrays.
 CALL = """

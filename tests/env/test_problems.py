@@ -14,6 +14,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from toys import CPU_PROBLEMS
 
 from kernelwright.configs.load import GIVEN
 from kernelwright.configs.resolve import options_model, resolve
@@ -62,7 +63,7 @@ CASES = [
     ("transpose", {"rows": 5, "cols": 9}),
     ("transpose", {"rows": 5, "cols": 9, "dtype": "float64"}),
 ]
-CPU = sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"})
+CPU = CPU_PROBLEMS
 # Large enough that zeros, copies and one wrong element are wrong.
 SIZED = {name: options for name, options in reversed(CASES) if "dtype" not in options}
 SKETCHED = [name for name in CPU if "knobs" in resolve(PROBLEMS, name)().spaces]

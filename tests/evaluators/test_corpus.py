@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from toys import CPU_PROBLEMS
 
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
-from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.types import Stage, Status
 from kernelwright.evaluators.corpus import audit, honest, mutants, proof, specimen
 from kernelwright.evaluators.corpus.audit import audit_correctness
@@ -25,7 +25,7 @@ from kernelwright.evaluators.corpus.specimen import named, read
 from kernelwright.evaluators.corpus.witness import SANITIZERS, WitnessError, observe
 from kernelwright.evaluators.cpu.target import Cpu
 
-CATALOGUE = sorted(set(PROBLEMS) - {"gemm_gpu"})
+CATALOGUE = CPU_PROBLEMS
 ROW_SUM = """void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t cols)
 {
     for (int64_t i = 0; i < rows; i++) {
