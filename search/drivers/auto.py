@@ -6,8 +6,10 @@ other. Then a Gaussian process over knob coordinates (`search.models.coordinates
 and three strategies propose: ``global`` takes the greatest expected improvement anywhere (Jones,
 Schonlau and Welch, J. Global Optimization 13, 1998); after `PATIENCE` trials without a better one
 it takes turns with ``mirror``, the best trials with the two sides of a tile exchanged, ``near``,
-configurations a few knobs from the best ones, and ``sample``, the best of a sample of the posterior
-(Thompson, Biometrika 25, 1933).
+configurations a few knobs from the best ones, ``density``, the values that the best fifth of the
+trials has more often than the rest, knob by knob (the estimator of Bergstra, Bardenet, Bengio and
+Kégl, NeurIPS 2011, on values), and ``sample``, the best of a sample of the posterior (Thompson,
+Biometrika 25, 1933).
 
 Only the fast part of a space has to be told apart, so times above the first quartile are flattened
 and what failed counts as the slowest. Inside a batch an asked configuration is believed to have its
@@ -42,7 +44,7 @@ from kernelwright.search.models.gaussian import Array, Gaussian
 from kernelwright.search.trial import Trial
 
 PATIENCE = 20  # trials without a better one before strategies take turns
-TURNS = ("mirror", "global", "near", "sample")
+TURNS = ("mirror", "global", "density", "near", "sample")
 _BLAS = ThreadpoolController()
 
 TOP = 3  # the best trials around which `near` looks
@@ -52,6 +54,7 @@ FAST = 0.25  # the share of trials whose times are told apart
 LEAST_FAST = 8  # and at least so many
 FLAT = 0.1  # how steep times above are
 MOST = 512  # trials that the model stands on
+GOOD, LEAST_GOOD = 0.2, 4  # the trials whose values are liked by `density`
 MARGIN = 0.005  # log time by which an improvement must improve
 
 
@@ -213,6 +216,13 @@ class Auto:
             mean = mean + (bias[self._field.places(view.handles)] / scale).astype(np.float32)
         return _Outlook(view, leaders, mean, variance, (best - level) / scale)
 
+    def _good_and_rest(self) -> tuple[list[int], list[int]]:
+        """The handles of the best fifth of the trials, and of the others."""
+        order = sorted(range(len(self._costs)), key=lambda i: (self._costs[i], i))
+        handles = [self._handles[i] for i in order]
+        count = max(LEAST_GOOD, math.ceil(GOOD * len(handles)))
+        return handles[:count], handles[count:]
+
     def _by_strategy(self, outlook: _Outlook) -> tuple[int, str] | None:
         """The choice of the strategy whose turn it is."""
         turn = "global"
@@ -228,10 +238,13 @@ class Auto:
             handle = self._pool.draw()
             return None if handle is None else (handle, "auto random")
         spread = self._model.spread(outlook.variance)
+        value: NDArray[np.floating] | None = None
+        if turn == "density":
+            value = self._field.density(view, *self._good_and_rest())
         if turn == "sample":
             drawn = self._rng.standard_normal(len(free), dtype=np.float32)
             value = -(outlook.mean + spread * drawn)
-        else:
+        if value is None:
             value = _improvement(outlook.best - outlook.mean, spread)
         place = int(np.argmax(np.where(free, value, -np.inf)))
         self._model.observe(view.rows[place : place + 1])

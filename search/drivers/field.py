@@ -82,6 +82,12 @@ class Field(Protocol):
         """Which of them are a leader with twin knobs exchanged."""
         ...
 
+    def density(self, view: View, good: list[int], rest: list[int]) -> NDArray[np.float64] | None:
+        """How much more often the values of each are met among some handles than among the rest,
+        log of the ratio, knob by knob; None where candidates have no knobs.
+        """
+        ...
+
 
 def make_field(space: Space, pool: Pool, rng: np.random.Generator) -> Field:
     """The field of a space."""
@@ -258,3 +264,8 @@ class OpenField:
         """None: nothing is known of an open space's sides."""
         del leaders
         return np.zeros(len(view.handles), dtype=bool)
+
+    def density(self, view: View, good: list[int], rest: list[int]) -> NDArray[np.float64] | None:
+        """None: what candidates are made of is the space's own."""
+        del view, good, rest
+        return None
