@@ -27,6 +27,8 @@ def landscapes() -> Iterator[tuple[str, KnobSpace, Times]]:
     """Every landscape by name: its space and the true time of every combination."""
     yield ("lecture model 4096x4096x4096", *times(SQUARE))
     for name in shipped_landscapes():
+        if not name.startswith("h200_gemm"):
+            continue
         shape = name.rpartition("_")[2]
         m, n, k = map(int, shape.split("x"))
         problem = gemm_gpu(m=m, n=n, k=k)

@@ -140,8 +140,19 @@ class ListedPool:
         self._moved: dict[int, int] = {}  # by place
         self._place: dict[int, int] = {}  # by moved index
         self._gone: set[int] = set()
-        self.handle, self.candidate = space.index, space.candidate
+        self._handles: dict[str, int] = {}
         self.neighbours = space.neighbour_indices
+
+    def handle(self, candidate: Candidate) -> int:
+        """The flat index of a candidate; those that were made here are looked up."""
+        known = self._handles.get(candidate.key)
+        return self._space.index(candidate) if known is None else known
+
+    def candidate(self, handle: int) -> Candidate:
+        """The candidate at a flat index."""
+        made = self._space.candidate(handle)
+        self._handles[made.key] = handle
+        return made
 
     def __len__(self) -> int:
         return self._left

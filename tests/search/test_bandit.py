@@ -59,7 +59,7 @@ def test_a_strategy_that_finds_better_ones_is_asked_more():
 
 @pytest.mark.parametrize("name", ["nothing", "bandit", "listed"])
 def test_only_some_drivers_are_strategies(name):
-    with pytest.raises(OptionError, match="some of random, grid") as refusal:
+    with pytest.raises(OptionError, match="some of auto, random, grid") as refusal:
         Bandit(SPACE, seed=0, batch=8, strategies=("random", name))
     assert refusal.value.option == "strategies"
 

@@ -211,7 +211,7 @@ number = 3
 
 
 @pytest.mark.cc
-@pytest.mark.slow
+@pytest.mark.audit
 def test_the_audit_judges_a_rule_of_ones_own_and_draws_it(tmp_path, monkeypatch):
     monkeypatch.setattr("kernelwright.configs.noise.QUICK", TINY)
     file = tmp_path / "mine.py"

@@ -123,6 +123,7 @@ def test_the_best_trace_joins_the_tree_with_its_prefixes():
     assert node.best >= best.objective
 
 
+@pytest.mark.audit
 def test_tree_search_beats_chance_on_a_model_of_a_cpu():
     campaign = {
         "name": "small",
