@@ -91,6 +91,10 @@ class KnobSpace:
         self._members = None if members is None else np.unique(members)
         self._components: list[Component] = []
         self._listed: NDArray[np.int64] | None = self._enumerate()
+        # Bytes answer "is this one valid" several times faster than a NumPy scalar look-up.
+        self._bits: bytes | None = None
+        if self._listed is not None and self.combinations <= MAX_PRODUCT:
+            self._bits = self.is_valid.tobytes()
         self._candidates: dict[int, Candidate] = {}
         self.default: Candidate | None = None
         if default is not None:
@@ -288,23 +292,9 @@ class KnobSpace:
         violations, index = self._locate(candidate.knobs)
         if violations:
             return tuple(violations)
-        return () if self._is_known_valid(index) else self.violations(index)
-
-    @cached_property
-    def _valid_bytes(self) -> bytes:
-        # Answers "is this one valid" several times faster than a NumPy scalar look-up.
-        return self.is_valid.tobytes()
-
-    def _is_known_valid(self, index: int) -> bool:
-        """Whether the configuration at an index is listed as valid; False where nothing is
-        listed.
-        """
-        if self._listed is None:
-            return False
-        if self.combinations <= MAX_PRODUCT:
-            return bool(self._valid_bytes[index])
-        place = int(np.searchsorted(self._listed, index))
-        return place < len(self._listed) and int(self._listed[place]) == index
+        if self._listed is not None and self.contains_index(index):
+            return ()
+        return self.violations(index)
 
     def violations(self, index: int) -> tuple[Violation, ...]:
         """Every rule that the configuration at a flat index breaks."""
@@ -320,9 +310,12 @@ class KnobSpace:
 
     def contains_index(self, index: int) -> bool:
         """Whether the configuration at a flat index is valid."""
+        if self._bits is not None:
+            return self._bits[index] == 1
         if self._listed is None:
             return not self.violations(index)
-        return self._is_known_valid(index)
+        place = int(np.searchsorted(self._listed, index))
+        return place < len(self._listed) and int(self._listed[place]) == index
 
     def canonical(self, candidate: Candidate) -> Candidate:
         """The candidate itself: a knob candidate's payload is already sorted by name."""
