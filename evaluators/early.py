@@ -1,4 +1,4 @@
-"""A screen that ends early: samples are drawn one by one until the candidate is known to be slow."""
+"""A screen that ends early: samples are drawn one by one until a candidate is known to be slow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kernelwright.env.types import Request
 
-# One interrupted call makes any kernel look slow; two in a row are rare.
+# One interrupted call makes any kernel look slow; three of the first three are rare.
 LEAST = 3
 
 

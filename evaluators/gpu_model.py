@@ -2,9 +2,9 @@
 
 The device's table says which model (`machine.gemm_model`), and with it which rules decide whether a
 block can be launched (`spaces.launch`): the lecture's registers a thread, warp tile and shared
-memory, or shared memory alone, exactly. A screen is one noisy sample of the candidate (or as many as
-``judge.screen.pairs`` says) against the baseline's true time; a confirmation draws ``process_pairs x pairs`` pairs in which both arms are
-noisy.
+memory, or shared memory alone, exactly. A screen is one noisy sample of the candidate, or as many
+as ``judge.screen.pairs`` says, against the baseline's true time; a confirmation draws
+``process_pairs x pairs`` pairs in which both arms are noisy.
 """
 
 from __future__ import annotations

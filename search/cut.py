@@ -4,11 +4,12 @@ rest of its samples need not be taken.
 A screen ends after `LEAST` samples or more if every one of them is above a limit: the time of the
 best candidate, times a margin that says what is slow enough to be given up, times how far the least
 of as many first samples may lie above a candidate's own time. That last factor is the greatest seen
-among the candidates before that were sampled to the end, so nothing is assumed of how times scatter;
-first calls that are slow on a device that has to wake up are in it. If the next candidate is like
-the ``m`` before it, its factor is greater than all of theirs with a chance of 1 / (m + 1), and only
-then can one that is no slower than the margin be given up; nothing is given up before `FEWEST` were
-sampled to the end.
+among the candidates before that were sampled to the end, so nothing is assumed of how times
+scatter. If the next candidate is like the ``m`` before it, at each number of samples its factor is
+greater than all of theirs with a chance of 1 / (m + 1), and only then can one that is no slower
+than the margin be given up; nothing is given up before `FEWEST` were sampled to the end. It is no
+help where the first calls of fast kernels are slow for longer than those of slow ones, as on a
+device that wakes up while it is timed: warm it up first.
 
 Pure: limits are a function of the times that were told, in their order, so a search that is
 replayed cuts the same samples.
