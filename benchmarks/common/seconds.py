@@ -16,7 +16,11 @@ from replay import Make, recording
 from kernelwright.env.types import Verdict
 from kernelwright.search.trial import Stage, Trial
 
-COSTS = {"compile_time": "compile_s", "verification_time": "verify_s", "benchmark_time": "benchmark_s"}
+COSTS = {
+    "compile_time": "compile_s",
+    "verification_time": "verify_s",
+    "benchmark_time": "benchmark_s",
+}
 
 
 @lru_cache(maxsize=8)

@@ -80,8 +80,9 @@ class Auto:
         ] = (),
         cost: Annotated[
             Literal["evaluations", "seconds"],
-            Field(description="what improvement is weighed against; seconds need verdicts with"
-            " costs"),
+            Field(
+                description="what improvement is weighed against; seconds need verdicts with costs"
+            ),
         ] = "evaluations",
     ) -> None:
         del batch

@@ -45,11 +45,11 @@ def test_unknown_costs_leave_all_alike():
 
 
 def spent_by(cost, price):
-    """What forty candidates of `auto` cost, and their keys."""
+    """What twenty candidates of `auto` cost, and their keys."""
     driver, total, keys = Auto(SPACE, seed=0, batch=1, cost=cost), 0.0, []
-    for number in range(40):
+    for number in range(20):
         (proposal,) = driver.ask(1)
-        trial = judged(number, proposal)
+        trial = judged(number, proposal.candidate, 7 * SPACE.index(proposal.candidate) % 5)
         paid = price(proposal.candidate)
         facts = (("compile_s", paid),) if paid else ()
         screens = ((trial.verdicts[0][0], replace(trial.verdicts[0][1], facts=facts)),)

@@ -101,7 +101,10 @@ def halved(race, truths, rng, spread=0.02):
     while (heat := race.heat()) is not None:
         spent += heat.pairs * len(heat.entrants)
         race.tell(
-            {e: (truths[e] + spread * rng.standard_normal(heat.pairs)).tolist() for e in heat.entrants}
+            {
+                e: (truths[e] + spread * rng.standard_normal(heat.pairs)).tolist()
+                for e in heat.entrants
+            }
         )
     return spent
 
