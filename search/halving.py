@@ -3,8 +3,8 @@
 Sequential halving (Karnin, Koren and Somekh, Almost optimal exploration in multi-armed bandits,
 ICML 2013): the purse is shared out over rounds, each among fewer entrants. The greatest of many
 single samples owes most of its lead to luck, so the first round is for many, and what was sampled
-before the race counts as one sample among the others. Locations are Huber's with the scale of the whole
-field, as in `search.race`, which has no purse and may drop whoever is behind beyond doubt.
+before the race counts as one sample among the others. Locations are Huber's with the scale of the
+whole field, as in `search.race`, which has no purse and may drop whoever is behind beyond doubt.
 
 Pure: it says who is measured next and is told what came out.
 """
