@@ -4,7 +4,8 @@ whether it is met.
 
     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE python benchmarks/search.py [--only GROUP]…
 
-Groups: spaces, auto, h200, cpu, files; ``gpu_model.py``, ``stopping.py``, ``tasks.py`` have more.
+Groups: spaces, auto, h200, cpu, files, racing, noise, cost; ``gpu_model.py``, ``stopping.py``,
+``tasks.py`` have more.
 Searches are asked for one candidate at a time, as the others' are, with defaults, a budget of 256,
 `SEEDS` seeds and true times (medians of the recorded samples); what fails is charged. The recorded
 spaces lie beside the checkout, in ``../shared/data``.
@@ -28,7 +29,9 @@ from functools import lru_cache
 
 import numpy as np
 from recordings import DATA, SPACES, WIDTHS, geometric_mean, load, middle, reached
+from repeats import cut_short, picked, raw, visited
 from replay import Make, Run, knob_space, play, recording
+from seconds import seconds_to
 from table import Row, print_groups
 
 from kernelwright.env.landscape.open import open_landscape
@@ -208,12 +211,81 @@ def files() -> Iterator[Row]:
     yield what, "<= 1 s", f"{took:.2f} s, {cpu_s:.2f} s of CPU", took <= 1
 
 
+SEARCHES: dict[str, tuple[Make | None, int]] = {
+    "random": (None, SEEDS),
+    "evolution": (lambda space, seed, batch: Evolution(space, seed=seed, batch=batch), SEEDS),
+    "auto": (lambda space, seed, batch: Auto(space, seed=seed, batch=batch), 20),
+}
+CHARGED = ("convolution-W6600", "convolution-A4000", "dedispersion-W6600", "gemm-RTX_2080_Ti")
+
+
+@lru_cache(maxsize=64)
+def _visits(name: str, how: str) -> tuple[tuple[int, ...], ...]:
+    make, seeds = SEARCHES[how]
+    return tuple(tuple(visited(name, make, seed)) for seed in range(seeds))
+
+
+def racing() -> Iterator[Row]:
+    kept = 0
+    for name in SPACES:
+        repeats = max(map(len, raw(name).values()))
+        for how, order in (("random", ""), ("evolution", ""), ("auto", ""), ("random", "recorded")):
+            orders = _visits(name, how)
+            found = [cut_short(name, o, i, shuffled=not order) for i, o in enumerate(orders)]
+            saved = statistics.median(cut.saved for cut in found)
+            lost = statistics.fmean(cut.lost for cut in found)
+            p95 = float(np.quantile([cut.regret for cut in found], 0.95))
+            said = f"{saved:.0%} saved, {lost:.1%} of {len(found)} lost it, p95 regret {p95:.2%}"
+            what = f"{name}, {how}, {repeats} repeats" + (" in recorded order" if order else "")
+            met = saved >= 0.6 and lost <= 0.01
+            kept += met and how == "random" and not order
+            judged = how in ("random", "evolution") and not order
+            target = ">= 60%, best lost <= 1%" if judged else "printed"
+            yield what, target, said, met if judged else None
+    said = f"{kept} of {len(SPACES)}"
+    yield "spaces that keep both, random", "most", said, kept > len(SPACES) / 2
+
+
+def noise() -> Iterator[Row]:
+    for name in SPACES:
+        for how in ("random", "evolution"):
+            said, regrets, extras = [], {}, {}
+            for rule in ("none", "all alike", "halving"):
+                found = [picked(name, o, i, rule) for i, o in enumerate(_visits(name, how))]
+                regrets[rule] = float(np.quantile([pick.regret for pick in found], 0.95))
+                extras[rule] = max(pick.extra for pick in found)
+                said.append(f"{rule} {regrets[rule]:.2%} (+{extras[rule]:.0%})")
+            met = regrets["halving"] <= 0.01 and extras["halving"] <= 0.25
+            what = f"{name}, {how}, one sample a screen, p95 regret"
+            yield what, "<= 1% with <= 25% more", "; ".join(said), met
+
+
+def cost() -> Iterator[Row]:
+    for name in CHARGED:
+        taken = {}
+        for way in ("evaluations", "seconds"):
+
+            def make(space: KnobSpace, seed: int, batch: int, way: str = way) -> Auto:
+                return Auto(space, seed=seed, batch=batch, cost=way)
+
+            taken[way] = [seconds_to(name, make, seed, 0.05) for seed in range(SEEDS)]
+        medians = [statistics.median(s for s, _ in found) for found in taken.values()]
+        reached = [sum(math.isfinite(s) for s, _ in found) for found in taken.values()]
+        less = 1 - medians[1] / medians[0]
+        said = f"{medians[0]:.0f} s, {medians[1]:.0f} s by seconds ({less:.0%} less)"
+        said += f"; {reached[0]} and {reached[1]} of {SEEDS} got there"
+        yield f"{name}, auto, seconds to 5%", ">= 25% less", said, less >= 0.25
+
+
 GROUPS = {
     "spaces": spaces,
     "auto": auto,
     "h200": h200,
     "cpu": cpu,
     "files": files,
+    "racing": racing,
+    "noise": noise,
+    "cost": cost,
 }
 
 if __name__ == "__main__":

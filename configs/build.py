@@ -91,6 +91,8 @@ def build(campaign: Campaign) -> Built:
         seed=file.seed,
         screen_pairs=judge.get("screen", {}).get("pairs", 1),
         race_rounds=judge.get("race", {}).get("rounds", 0),
+        screen_cut=judge.get("screen", {}).get("cut"),
+        race_extra=judge.get("race", {}).get("extra"),
         state=state,
         floors_ns=floors_ns,
     )

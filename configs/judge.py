@@ -22,6 +22,7 @@ from kernelwright.evaluators.cpu.policy import (
     Profile,
     StaticState,
 )
+from kernelwright.evaluators.early import LEAST
 from kernelwright.evaluators.naive import NAIVE_PROFILE
 from kernelwright.evaluators.naive.scope import unsuited
 from kernelwright.evaluators.target import Target
@@ -32,6 +33,8 @@ _DEFAULTS: dict[str, Any] = {
     "profile": _MODELLED,
     "state": "cold",
     "screen.pairs": 5,
+    "screen.cut": None,
+    "race.extra": None,
     "race.rounds": 5,
     "confirm.process_pairs": 10,
     "confirm.pairs": 8,
@@ -86,7 +89,9 @@ def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[
     section, legal, name = campaign.file.judge, target.judge_keys, campaign.target.name
     document = campaign.document
     told = takes_judging(campaign)
-    defaults = _DEFAULTS | _JUDGING_DEFAULTS if told else _DEFAULTS
+    defaults = _DEFAULTS | (_JUDGING_DEFAULTS if told else {})
+    # What a target does not do unless it is asked to is not written down either.
+    defaults |= dict.fromkeys(getattr(target, "judge_unasked", ()))
     untold = [key for key in legal if key not in defaults]
     if untold:
         found = f"{name}, which names the judge key {untold[0]} and is never told it"
@@ -104,6 +109,8 @@ def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[
                 raise document.error(path, expected, repr(value))
             continue
         chosen, allowed = copy(defaults[key]) if value is None else value, legal[key]
+        if chosen is None:
+            continue
         if allowed is not None and chosen not in allowed:
             found, near = repr(chosen), nearest(str(chosen), allowed)
             if key == "profile" and told != (chosen in (*Profile, NAIVE_PROFILE)):
@@ -115,6 +122,7 @@ def judge_section(campaign: Campaign, problem: Problem, target: Target) -> dict[
         inner, _, last = key.rpartition(".")
         (out.setdefault(inner, {}) if inner else out)[last] = chosen
     _suits(campaign, problem, out)
+    _can_end_early(campaign, out)
     return out
 
 
@@ -128,6 +136,8 @@ def _given(section: JudgeSection) -> dict[str, Any]:
         "policy.static_state": section.policy.static_state,
         "state": section.state,
         "screen.pairs": section.screen.pairs,
+        "screen.cut": section.screen.cut,
+        "race.extra": section.race.extra,
         "race.rounds": section.race.rounds,
         "confirm.process_pairs": section.confirm.process_pairs,
         "confirm.pairs": section.confirm.pairs,
@@ -137,6 +147,17 @@ def _given(section: JudgeSection) -> dict[str, Any]:
 def _either(words: Sequence[str]) -> str:
     *some, last = words
     return f"{', '.join(some)} or {last}" if some else last
+
+
+def _can_end_early(campaign: Campaign, judge: Mapping[str, Any]) -> None:
+    screen, race = judge.get("screen", {}), judge.get("race", {})
+    if "cut" in screen and screen.get("pairs", 1) <= LEAST:
+        expected = f"judge.screen.pairs above {LEAST} for a screen that may end early"
+        found = str(screen.get("pairs", 1))
+        raise campaign.document.error(("judge", "screen", "cut"), expected, found)
+    if "extra" in race and campaign.file.judge.race.rounds is not None:
+        expected = "no 'extra' beside 'rounds': a race on a purse has rounds of its own"
+        raise campaign.document.error(("judge", "race", "extra"), expected, str(race["extra"]))
 
 
 def _suits(campaign: Campaign, problem: Problem, judge: Mapping[str, Any]) -> None:

@@ -56,6 +56,10 @@ class ScreenSection(_Strict):
     pairs: Annotated[
         int | None, Field(ge=1, le=1000, description="pairs of samples in a screen (5)")
     ] = None
+    cut: Annotated[
+        float | None,
+        Field(gt=1, le=100, description="ratio to the best time from which a screen may end early"),
+    ] = None
 
 
 class RaceSection(_Strict):
@@ -63,6 +67,10 @@ class RaceSection(_Strict):
 
     rounds: Annotated[
         int | None, Field(ge=0, le=20, description="rounds of fresh pairs at most (5)")
+    ] = None
+    extra: Annotated[
+        float | None,
+        Field(gt=0, le=10, description="samples of the race at most, as a share of the screens'"),
     ] = None
 
 

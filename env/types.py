@@ -558,6 +558,8 @@ class Request:
     ``trial`` is the trial's number (simulated drift depends on it); ``first_repeat`` is the number
     of the first sample, so that no two stages draw the same one; ``state`` is where operands are
     when a call starts; ``alpha`` is the error rate that a confirmation may spend (see `Terms`).
+    ``cut_ns`` are times, for 2, 3, … samples, above which all of so many show a screened candidate
+    to be slow, so that no more need be taken; none unless a target can stop.
     """
 
     candidate: Candidate
@@ -569,9 +571,11 @@ class Request:
     first_repeat: int = 0
     state: CacheState = CacheState.COLD
     alpha: float = 0.025
+    cut_ns: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         Terms(self.alpha)
+        _positive("Request.cut_ns", self.cut_ns)
         object.__setattr__(self, "stage", Stage(self.stage))
         object.__setattr__(self, "state", CacheState(self.state))
         for name, least in (("trial", 0), ("first_repeat", 0), ("process_pairs", 1), ("pairs", 1)):

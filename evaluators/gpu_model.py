@@ -2,9 +2,9 @@
 
 The device's table says which model (`machine.gemm_model`), and with it which rules decide whether a
 block can be launched (`spaces.launch`): the lecture's registers a thread, warp tile and shared
-memory, or shared memory alone, exactly. A screen is one noisy sample of the candidate against the
-baseline's true time; a confirmation draws ``process_pairs x pairs`` pairs in which both arms are
-noisy.
+memory, or shared memory alone, exactly. A screen is one noisy sample of the candidate, or as many
+as ``judge.screen.pairs`` says, against the baseline's true time; a confirmation draws
+``process_pairs x pairs`` pairs in which both arms are noisy.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ from kernelwright.env.types import (
     Verdict,
     Workload,
 )
+from kernelwright.evaluators.early import taken
 from kernelwright.evaluators.noise import Noise, noisy_pair
 from kernelwright.evaluators.statistics import claimed
-from kernelwright.evaluators.target import MODELLED_JUDGE_KEYS, roofline_ns
+from kernelwright.evaluators.target import EARLY_KEYS, MODELLED_JUDGE_KEYS, roofline_ns
 
 
 @lru_cache(maxsize=64)
@@ -91,7 +92,10 @@ class GpuModel:
     evidence = Evidence.MODELLED
     library: Candidate | None = None
     members_reason = ""
-    judge_keys = MappingProxyType({**MODELLED_JUDGE_KEYS, "race.rounds": None})
+    judge_keys = MappingProxyType(
+        {**MODELLED_JUDGE_KEYS, "race.rounds": None, **dict.fromkeys(EARLY_KEYS)}
+    )
+    judge_unasked = EARLY_KEYS
 
     def __init__(
         self,
@@ -231,8 +235,15 @@ class GpuModel:
         key, first = request.candidate.key, request.first_repeat
         samples: Unpaired | tuple[ProcessPair, ...]
         if request.stage is Stage.SCREEN:
-            factor, _ = noisy_pair(self._noise, self._seed, key, first, request.trial)
-            samples = Unpaired((time * factor,), (other,), reference_exact=True)
+            # It counts down, so that no other stage draws what it drew.
+            times = taken(
+                request,
+                lambda number: (
+                    time
+                    * noisy_pair(self._noise, self._seed, key, first - number, request.trial)[0]
+                ),
+            )
+            samples = Unpaired(times, (other,), reference_exact=True)
         else:
             samples = tuple(
                 self._process_pair(request, time, other, first + p * request.pairs, swap=p % 2 == 1)

@@ -1,7 +1,8 @@
 """Target ``recorded``: a landscape measured earlier, replayed as a judge.
 
 A screen is one recorded sample, chosen by (seed, candidate key, repeat), against the baseline's
-recorded median; another look at a candidate is several, drawn with replacement. A confirmation uses
+recorded median, or as many as ``judge.screen.pairs`` says; another look at a candidate is several,
+drawn with replacement. A confirmation uses
 every recorded sample of both arms once: the ratio of medians with an unpaired bootstrap interval.
 Configurations that failed when they were recorded fail again, with the status of their kind of
 failure; a recorded result error above the problem's bound is ``wrong``; a sample below the roofline
@@ -53,9 +54,10 @@ from kernelwright.env.types import (
     Verdict,
     Workload,
 )
+from kernelwright.evaluators.early import taken
 from kernelwright.evaluators.noise import keyed_uniforms
 from kernelwright.evaluators.statistics import claimed
-from kernelwright.evaluators.target import roofline_ns
+from kernelwright.evaluators.target import EARLY_KEYS, roofline_ns
 
 # Which device table gives the roofline of a recording, by a word of the GPU's name. Without one
 # no sample is called too fast and no credit is capped.
@@ -135,7 +137,9 @@ class Recorded:
     evidence = Evidence.RECORDED
     constraints: tuple[Constraint, ...] = ()
     members_reason = "not in the landscape"
-    judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType({})
+    repeats = True
+    judge_keys: Mapping[str, tuple[str, ...] | None] = MappingProxyType(dict.fromkeys(EARLY_KEYS))
+    judge_unasked = EARLY_KEYS
 
     def __init__(
         self,
@@ -286,11 +290,16 @@ class Recorded:
         return claimed(passed, Terms(request.alpha)) if confirm else passed
 
     def _samples(self, request: Request, entry: Entry) -> tuple[float, ...]:
-        """One recorded sample for a screen, as many as pairs are asked for otherwise."""
-        count = 1 if request.stage is Stage.SCREEN else request.pairs
-        key, first = request.candidate.key, request.first_repeat
-        draws = [keyed_uniforms(self._seed, key, first + i, 1)[0] for i in range(count)]
-        return tuple(entry.samples_ns[int(u * len(entry.samples_ns))] for u in draws)
+        """As many recorded samples as pairs are asked for; a screen may end early."""
+        samples, key, first = entry.samples_ns, request.candidate.key, request.first_repeat
+        # A screen counts down, so that no other stage draws what it drew.
+        step = -1 if request.stage is Stage.SCREEN else 1
+
+        def sample(number: int) -> float:
+            (u,) = keyed_uniforms(self._seed, key, first + step * number, 1)
+            return samples[int(u * len(samples))]
+
+        return taken(request, sample)
 
     def _measure(
         self, samples: tuple[float, ...], against: Reference, *, exact: bool

@@ -28,6 +28,12 @@ MODELLED_JUDGE_KEYS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
 nothing is run there is nobody to suspect.
 """
 
+EARLY_KEYS = ("screen.pairs", "screen.cut", "race.extra")
+"""The keys of ``judge`` of a target whose screens are one sample unless it is asked for more, and
+may end early, and whose race may have a purse. What a target does nothing about unless it is asked
+to, it lists in ``judge_unasked``.
+"""
+
 
 class Roofline(Protocol):
     """A machine's table, as far as it bounds a time."""

@@ -26,7 +26,8 @@ from kernelwright.env.types import (
 )
 from kernelwright.search.admission import DriverError as DriverError
 from kernelwright.search.admission import admit, asked, blame
-from kernelwright.search.answers import no_answer
+from kernelwright.search.answers import no_answer, samples_ns
+from kernelwright.search.cut import Pace
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
@@ -130,6 +131,8 @@ class Campaign:
         self._heights: dict[int, int] = {}
         self._until_met = False
         self._cut = False
+        self._pace = Pace(plan.screen_cut, plan.screen_pairs) if plan.screen_cut else None
+        self._limits_ns: tuple[float, ...] = ()
         self._served: set[int] = set()
         self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
 
@@ -277,6 +280,9 @@ class Campaign:
                     f"trial {trial.number}: the store holds {trial.candidate}, "
                     f"the driver now proposes {proposal.candidate}"
                 )
+        # Frozen before anything of this batch is learned, so that a batch that was interrupted or
+        # extended is cut like a whole one.
+        self._limits_ns = self._pace.limits_ns if self._pace else ()
         # A driver is told screens only, and the same ones however often it is told.
         told = [
             replace(t, verdicts=tuple(p for p in t.verdicts if p[0] is Stage.SCREEN)) for t in known
@@ -351,8 +357,15 @@ class Campaign:
         plan = self.plan
         screen = stage is Stage.SCREEN
         against = (self._incumbent.reference,) if screen else plan.against_baseline
-        pairs = plan.screen_pairs
-        return Request(candidate, stage, against, trial=number, pairs=pairs, state=plan.state)
+        return Request(
+            candidate,
+            stage,
+            against,
+            trial=number,
+            pairs=plan.screen_pairs,
+            state=plan.state,
+            cut_ns=self._limits_ns if screen else (),
+        )
 
     def _judge(
         self, ask: int, first: int, proposals: Sequence[Proposal]
@@ -456,6 +469,9 @@ class Campaign:
         insort(self._ranked, (-trial.objective, trial.number, trial))
         del self._ranked[max(FIELD, self.plan.confirm.finalists) + SPARE :]
         self._goals.learn(trial)
+        if self._pace is not None:
+            # Targets that can cut time one workload.
+            self._pace.learn(next(iter(samples_ns(trial.verdicts[0][1]).values())))
 
     def _why_stop(self, ask: int) -> Stop | None:
         budget, rules, count = self.plan.budget, self.plan.stop, self._count

@@ -20,6 +20,7 @@ from kernelwright.env.types import (
     NOISY_HOST,
     REFERENCE_FAILED,
     Candidate,
+    Reference,
     Request,
     Role,
     Stage,
@@ -27,6 +28,7 @@ from kernelwright.env.types import (
     Unpaired,
     Verdict,
 )
+from kernelwright.search.halving import Halving
 from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Contest
 from kernelwright.search.race import Race
@@ -149,7 +151,8 @@ class Finals:
             return [trials[number] for number in ranking if number in trials]
         evaluator = self._contest.evaluator
         repeats = isinstance(evaluator, Repeats) and evaluator.repeats
-        if not (repeats and self._contest.race_rounds and len(trials) > 1):
+        wanted = self._contest.race_rounds or self._contest.race_extra
+        if not (repeats and wanted and len(trials) > 1):
             return list(trials.values())
         while True:
             try:
@@ -172,16 +175,7 @@ class Finals:
         """The entrants that are left, the best first, and why the race ended."""
         reference = self._incumbent.reference
         trials = [t for t in self._entrants.trials if not self._is_fallen(t)]
-        race = Race(
-            [_screened(trial) for trial in trials],
-            comparable=[
-                _reference_key(trial) == reference.candidate.key
-                and trial.number not in self._entrants.served
-                for trial in trials
-            ],
-            keep=self._contest.confirm.finalists,
-            rounds=self._contest.race_rounds,
-        )
+        race = self._make_race(trials, reference)
         known = [self._entrants.rounds(trial, reference.candidate) for trial in trials]
         # Not the repeats of a screen, nor of a confirmation.
         first_repeat = 1 + self._contest.confirm.process_pairs * self._contest.confirm.pairs
@@ -211,6 +205,21 @@ class Finals:
             first_repeat += heat.pairs
             number += 1
         return [trials[entrant] for entrant in race.ranking], "rounds"
+
+    def _make_race(self, trials: Sequence[Trial], reference: Reference) -> Race | Halving:
+        screened, extra = [_screened(trial) for trial in trials], self._contest.race_extra
+        if extra is not None:
+            return Halving(screened, math.floor(extra * sum(map(len, screened))))
+        return Race(
+            screened,
+            comparable=[
+                _reference_key(trial) == reference.candidate.key
+                and trial.number not in self._entrants.served
+                for trial in trials
+            ],
+            keep=self._contest.confirm.finalists,
+            rounds=self._contest.race_rounds,
+        )
 
     def _is_fallen(self, trial: Trial) -> bool:
         """Whether it failed before the race was started again, as reference or as entrant."""

@@ -60,7 +60,8 @@ class Baseline:
 @dataclass(frozen=True, slots=True)
 class Contest:
     """How finalists are chosen and confirmed: by whom, against what, in how many rounds of a race
-    and with which error rate; ``state`` is where operands are when a call starts.
+    and with which error rate; ``state`` is where operands are when a call starts. ``race_extra``
+    gives the race a purse instead: at most this share of the entrants' samples (`search.halving`).
     """
 
     evaluator: Evaluator
@@ -69,6 +70,7 @@ class Contest:
     confirm: ConfirmPlan = ConfirmPlan()
     race_rounds: int = 5
     state: CacheState = CacheState.COLD
+    race_extra: float | None = None
 
     @property
     def against_baseline(self) -> tuple[Reference, ...]:
@@ -92,6 +94,8 @@ class Plan:
     how many rounds there are between screens and confirmations; ``state`` is where operands are
     when a call starts; ``floors_ns`` are the least times by workload that `StopRules.roofline` is a
     share of, those of the verdicts unless given; ``serving`` is what the tuning cache knows.
+    ``screen_cut`` is the ratio to the best time from which on a screen may end early
+    (`search.cut`), ``race_extra`` the purse of the race (see `Contest`).
     """
 
     space: Space
@@ -109,6 +113,8 @@ class Plan:
     state: CacheState = CacheState.COLD
     floors_ns: tuple[tuple[str, float], ...] = ()
     serving: Serving | None = None
+    screen_cut: float | None = None
+    race_extra: float | None = None
 
     @property
     def contest(self) -> Contest:
@@ -120,6 +126,7 @@ class Plan:
             self.confirm,
             self.race_rounds,
             self.state,
+            self.race_extra,
         )
 
     @property

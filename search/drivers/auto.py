@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from kernelwright.search.advice import Advice, model_advice, recorded_advice
 from kernelwright.search.drivers.counsel import Counsel, shrunk_slope
 from kernelwright.search.drivers.field import View, make_field
 from kernelwright.search.drivers.pool import listed, make_pool
+from kernelwright.search.models.costs import Costs
 from kernelwright.search.models.gaussian import Array, Gaussian
 from kernelwright.search.trial import Trial
 
@@ -80,6 +81,12 @@ class Auto:
             Field(description="landscapes of other shapes or devices that give advice"),
             FileOption(tuple(FORMATS)),
         ] = (),
+        cost: Annotated[
+            Literal["evaluations", "seconds"],
+            Field(
+                description="what improvement is weighed against; seconds need verdicts with costs"
+            ),
+        ] = "evaluations",
     ) -> None:
         del batch
         self._rng = np.random.default_rng(seed)
@@ -90,6 +97,7 @@ class Auto:
             advice.append(model_advice(listed(space), problem, prior))
         advice += [recorded_advice(listed(space), problem, name) for name in transfer]
         self._counsel = Counsel(listed(space), advice, self._rng) if advice else None
+        self._spent = Costs() if cost == "seconds" else None
         self._initial = initial
         self._model = Gaussian(self._field.dimension)
         self._handles: list[int] = []  # told, in order
@@ -142,6 +150,8 @@ class Auto:
                 self._best_at = len(self._costs)
             self._handles.append(handle)
             self._costs.append(cost)
+            if self._spent is not None:
+                self._spent.learn(self._field.rows([handle]), trial.verdicts[0][1])
             if self._counsel is not None:
                 self._counsel.learn(handle, cost)
 
@@ -246,6 +256,8 @@ class Auto:
             value = -(outlook.mean + spread * drawn)
         if value is None:
             value = _improvement(outlook.best - outlook.mean, spread)
+            if self._spent is not None:
+                value /= self._spent.predicted(view.rows)
         place = int(np.argmax(np.where(free, value, -np.inf)))
         self._model.observe(view.rows[place : place + 1])
         return int(view.handles[place]), f"auto {turn}"
