@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 WHOLE = 6144
 NEAR = 3  # knobs in which a near configuration may differ from a leader
-WAITING, FRESH = 96, 16  # candidates of an open space that wait, and new ones at an ask
+WAITING, FRESH = 64, 8  # candidates of an open space that wait, and new ones at an ask
 DESIGN = 8  # draws of an open space for a configuration far from all others
 MIRRORS = 4  # pairs of twin knobs that are exchanged
 TRIES = 64  # draws after which a design of an open space makes do with what it has

@@ -137,6 +137,7 @@ def test_jobs_give_the_same_in_any_process():
     assert len({o.claim.speedup for o in alone}) == len(alone)
 
 
+@pytest.mark.audit
 def test_our_rule_keeps_its_promises_on_the_hardest_clock():
     found = simulated(Laboratory(rule_of, workers=1), Sizes(150, 12, 12, 40), None)
     assert found["aa"]["count"] <= 3
