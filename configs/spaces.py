@@ -82,9 +82,9 @@ def make_space(campaign: Campaign, problem: Problem, target: Target) -> AnySpace
     rules = tuple(_rule(campaign, place, names) for place in range(_count(campaign)))
     what, cls = ("space", TemplateSpace) if kind == "template" else ("target", KnobSpace)
     constraints = (*target.constraints, *_owned(campaign, problem, names), *rules)
-    members, default = target.members(problem), target.unscheduled(problem)
 
     def make() -> AnySpace:
+        members, default = target.members(problem), target.unscheduled(problem)
         # As text, in which 1, 1.0 and true differ.
         known = (cls, repr((problem.knobs, constraints, tuple(default))))
         found = _SHARED.get(known) if members is None else None
