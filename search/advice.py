@@ -29,8 +29,8 @@ CLIFF = 0.72  # log2
 # Costs closer than this are ties, for no model means its seventh digit; so are plateaus whose
 # neighbours differ by less than a percent.
 TIE, LEVEL = 1e-6, 0.01
-# Another device is as far as another shape with one extent twice as large.
-OTHER_DEVICE = 1.0
+# A recording without extents is as far as a shape with one extent twice as large.
+UNKNOWN = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Advice:
     """``cost`` has one number a row of ``space.valid``, infinite for what fails or is not known.
 
     ``distance`` says how far what it was made for is from the problem: the sum of the octaves
-    between extents, and one more on another device; 0 for a model of the problem itself.
+    between extents, or one where no extent is known; 0 for a model of the problem itself.
     """
 
     name: str
@@ -105,14 +105,14 @@ def _place(space: KnobSpace, row: Mapping[int, int], knobs: dict[str, object]) -
 
 
 def _distance(landscape: Landscape, problem: Problem | None) -> float:
-    """Octaves between the extents of a recording and those of a problem; one if neither is known,
-    for then it is another device.
+    """Octaves between the extents of a recording and those of a problem; `UNKNOWN` if they share
+    none.
     """
     here = problem.workloads[0].fixed if problem is not None else {}
     there = dict(landscape.extents)
     shared = sorted(set(here) & set(there))
     if not shared:
-        return OTHER_DEVICE
+        return UNKNOWN
     return sum(abs(math.log2(here[name] / there[name])) for name in shared)
 
 

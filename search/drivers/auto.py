@@ -3,7 +3,7 @@
 First come what advice there is (an analytic model, recordings of other shapes or devices), each
 tested by its own proposals and dropped when it misleads, and a few configurations far from each
 other. Then a Gaussian process over knob coordinates (`search.models.coordinates`) predicts log time
-and three strategies propose: ``global`` takes the greatest expected improvement anywhere (Jones,
+and five strategies propose: ``global`` takes the greatest expected improvement anywhere (Jones,
 Schonlau and Welch, J. Global Optimization 13, 1998); after `PATIENCE` trials without a better one
 it takes turns with ``mirror``, the best trials with the two sides of a tile exchanged, ``near``,
 configurations a few knobs from the best ones, ``density``, the values that the best fifth of the
@@ -32,7 +32,7 @@ from pydantic import Field
 from scipy.special import ndtr
 from threadpoolctl import ThreadpoolController
 
-from kernelwright.env.landscape import FORMATS
+from kernelwright.env.landscape import ENDINGS
 from kernelwright.env.options import FileOption
 from kernelwright.env.protocols import Space
 from kernelwright.env.types import Problem, Proposal
@@ -79,7 +79,7 @@ class Auto:
         transfer: Annotated[
             tuple[str, ...],
             Field(description="landscapes of other shapes or devices that give advice"),
-            FileOption(tuple(FORMATS)),
+            FileOption(ENDINGS),
         ] = (),
         cost: Annotated[
             Literal["evaluations", "seconds"],

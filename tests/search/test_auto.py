@@ -7,6 +7,8 @@ import pytest
 from contracts import judged
 from playground import SPACE, drive
 
+from kernelwright.configs import api
+from kernelwright.env.landscape.open import locate
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import KNOBS, gemm_gpu
 from kernelwright.env.problems.matmul import matmul
@@ -14,7 +16,7 @@ from kernelwright.env.spaces.expressions import own_rule
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob
 from kernelwright.evaluators.gpu_model import GpuModel
-from kernelwright.search.advice import model_advice, recorded_advice
+from kernelwright.search.advice import Advice, model_advice, recorded_advice
 from kernelwright.search.drivers import auto, counsel, field
 from kernelwright.search.drivers.auto import Auto
 from kernelwright.search.drivers.counsel import Counsel, shrunk_slope
@@ -117,10 +119,20 @@ def test_advice_of_a_near_shape_comes_first_and_of_a_far_one_only_alone():
     assert first(advice[far]) == f"auto transfer {far}"
 
 
+def test_a_transfer_file_is_found_beside_the_campaign_and_hashed(tmp_path):
+    (tmp_path / "mine.jsonl.gz").write_bytes(locate("h200_gemm_2048x14336x4096").read_bytes())
+    (tmp_path / "c.yaml").write_text(
+        "name: c\nproblem: {name: gemm_gpu}\ntarget: {name: gpu-model}\n"
+        "driver: {name: auto, transfer: [mine.jsonl.gz]}\nbudget: {trials: 4}\n"
+    )
+    resolved = api.plan_of(tmp_path / "c.yaml").resolved
+    path = str(tmp_path / "mine.jsonl.gz")
+    assert resolved["driver"]["transfer"] == [path]
+    assert path in resolved["hashes"]
+
+
 def test_of_ties_the_middle_of_a_plateau_comes_first():
     space = KnobSpace([Knob("a", tuple(range(1, 8)))])
-    from kernelwright.search.advice import Advice
-
     cost = np.array([3.0, 1.0, 1.0, 1.0, 3.0, np.inf, 1.0])
     order = Advice("x", cost, 0.0).order(space, np.random.default_rng(0)).tolist()
     assert order[0] == 2
