@@ -84,7 +84,7 @@ class Auto:
         cost: Annotated[
             Literal["evaluations", "seconds"],
             Field(
-                description="what improvement is weighed against; seconds need verdicts with costs"
+                description="what improvement is weighed against; seconds where verdicts have costs"
             ),
         ] = "evaluations",
     ) -> None:
