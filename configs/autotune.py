@@ -12,6 +12,7 @@ from kernelwright.configs.choices import table_of
 from kernelwright.configs.errors import ConfigError
 
 DEFAULT_BUDGET = {"trials": 64, "seconds": 60}
+NEAR = 4  # configurations of other buckets and devices that a search tries first
 
 
 def autotune(
@@ -23,7 +24,7 @@ def autotune(
     on_miss: OnMiss | None = None,
     space: str | Mapping[str, Any] = "knobs",
     target: str | Mapping[str, Any] = "cpu",
-    driver: str | Mapping[str, Any] = "evolution",
+    driver: str | Mapping[str, Any] = "auto",
     baseline: str = "unscheduled",
     judge: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -77,7 +78,7 @@ def autotune(
             "judge": dict(judge or {}),
             "budget": dict(DEFAULT_BUDGET if budget is None else budget),
             "seed": seed,
-            "cache": {"write": missed == "tune"},
+            "cache": {"write": missed == "tune", "near": NEAR},
         }
         if cache is not None:
             campaign["cache"]["folder"] = str(Path(cache).absolute())

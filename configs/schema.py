@@ -181,6 +181,12 @@ class CacheSection(_Strict):
     ] = None
     read: Annotated[bool, Field(description="whether known verdicts are served")] = True
     write: Annotated[bool, Field(description="whether new verdicts are kept")] = True
+    near: Annotated[
+        int,
+        Field(
+            ge=0, le=1000, description="configurations tried first, the best of earlier searches"
+        ),
+    ] = 0
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]

@@ -18,7 +18,15 @@ from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.protocols import Repeats
-from kernelwright.env.types import Candidate, Evidence, ExtentRange, Problem, Scalar
+from kernelwright.env.types import (
+    Candidate,
+    Evidence,
+    ExtentRange,
+    Language,
+    Problem,
+    Scalar,
+    knob_candidate,
+)
 from kernelwright.evaluators.target import Target
 from kernelwright.search.plan import Plan
 from kernelwright.search.store import Store
@@ -27,8 +35,10 @@ from kernelwright.search.trial import Event
 from kernelwright.search.tuning.cache import TuningCache, choice_line
 from kernelwright.search.tuning.identity import identity
 from kernelwright.search.tuning.key import TuningKey, canonical, spans, tensors_of
+from kernelwright.search.tuning.near import Neighbour, near
 from kernelwright.search.tuning.rows import row_of
 from kernelwright.search.tuning.serving import CACHE, LOST, SERVED, Serving, Terms, records_of
+from kernelwright.search.tuning.warm import FOUND, WarmStart, seeds_of
 
 # The judge's settings that say what passes and what a time means; how many samples are taken does
 # not.
@@ -155,9 +165,39 @@ def serving_of(built: Built, events: Sequence[Event] = ()) -> Serving | None:
     return Serving(snapshot, terms, lost)
 
 
+def warm_start_of(built: Built, events: Sequence[Event] = ()) -> WarmStart | None:
+    """What a campaign tries first because it did well under like keys: what the cache holds when it
+    starts, or what it found then, if ``events`` say. None if it looks for nothing.
+    """
+    section = built.resolved.get("cache")
+    if section is None or not section["read"] or not section["near"]:
+        return None
+    opening = next((e for e in events if e.kind == FOUND), None)
+    if opening is not None:
+        return WarmStart.of_event(opening)
+    problem, target = built.problem, built.target
+    defaults, device = declared_defaults(problem, target), device_of(target)[0]
+
+    def current(neighbour: Neighbour) -> Candidate | None:
+        candidate = Candidate(neighbour.language, neighbour.payload)
+        if candidate.language is Language.KNOBS:
+            candidate = knob_candidate({**defaults, **candidate.knobs})
+        is_own = candidate.language is built.space.language
+        return candidate if is_own and not built.space.check(candidate) else None
+
+    if len(problem.workloads) > 1:
+        return WarmStart(())
+    known = near(problem, problem.workloads[0], device, folder=Path(section["folder"]))
+    return WarmStart(seeds_of(known, current, section["near"]))
+
+
 def plan_with_cache(built: Built, events: Sequence[Event] = ()) -> Plan:
     """The plan of a campaign with what the cache knows; ``events`` as of `serving_of`."""
-    return replace(built.plan, serving=serving_of(built, events))
+    plan = replace(built.plan, serving=serving_of(built, events))
+    warm = warm_start_of(built, events)
+    if warm is None:
+        return plan
+    return replace(plan, make_driver=partial(warm.driver, built.plan.make_driver))
 
 
 def keep(built: Built, store: Store, folder: Path, *, run: str) -> int:

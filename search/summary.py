@@ -24,10 +24,12 @@ from kernelwright.evaluators.naive import NAIVE_CLOCK, NAIVE_PROFILE, NAIVE_WARN
 from kernelwright.evaluators.statistics import Interval, speedup
 from kernelwright.search.answers import roofline_share
 from kernelwright.search.claims import Names, claim_of
+from kernelwright.search.seeded import SEEDED
 from kernelwright.search.stopping import LOOKED
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 from kernelwright.search.tuning.serving import CACHE, LOST, SERVED
+from kernelwright.search.tuning.warm import FOUND, WARM
 
 # Events of the campaign itself, which may stand in the same place as a call.
 NOT_REPLIES = (
@@ -44,7 +46,9 @@ NOT_REPLIES = (
     CACHE,
     SERVED,
     LOST,
-    "seeded",
+    SEEDED,
+    FOUND,
+    WARM,
 )
 
 

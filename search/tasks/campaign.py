@@ -20,8 +20,8 @@ from kernelwright.search.campaign import Campaign, Extension, Progress, ReplayEr
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.executors import Executor
 from kernelwright.search.plan import Plan
+from kernelwright.search.seeded import Seed, Seeded
 from kernelwright.search.store import Sitting, Store
-from kernelwright.search.tasks.seeded import Seed, Seeded
 from kernelwright.search.tasks.sharing import Top, seeds_for
 from kernelwright.search.tasks.standing import Scheduler, Standing
 from kernelwright.search.trial import Event, Trial, event

@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 
 from kernelwright.env.protocols import Space
 from kernelwright.env.types import Candidate
-from kernelwright.search.tasks.seeded import Seed
+from kernelwright.search.seeded import Seed
 from kernelwright.search.tasks.standing import Standing, distance
 
 # How many of a task's best configurations others may take, and of how many neighbours one takes.

@@ -1,7 +1,8 @@
-"""Trials of like keys, for drivers that start from what is known of other shapes and devices."""
+"""Trials of like keys, for searches that start from what is known of other shapes and devices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,11 +38,11 @@ def near(
     *,
     folder: Path,
     toolchain: str | None = None,
-    most: int | None = None,
     failed: bool = False,
-) -> list[Neighbour]:
+) -> Iterator[Neighbour]:
     """Trials of the same problem at other shapes or on other devices, the nearest key first and
-    within a key the fastest first; each configuration of a key once.
+    within a key the fastest first; each configuration of a key once. Keys are read as they are come
+    to.
 
     Args:
         problem: whose trials; another version of it is another problem.
@@ -49,7 +50,6 @@ def near(
         device: the device that they are wanted for, as keys name it.
         folder: of the tuning cache.
         toolchain: the compiler that they are wanted for; any is as near unless given.
-        most: how many are returned at most.
         failed: whether those that failed are told, too, after those that ran.
     """
     cache, wanted = TuningCache(folder), spans(workload)
@@ -61,12 +61,8 @@ def near(
             apart += 0 if key.device == device else OTHER_DEVICE
             apart += 0 if toolchain in (None, key.toolchain) else OTHER_TOOLCHAIN
             keys.append((apart, key.digest, key))
-    found: list[Neighbour] = []
     for distance, _, key in sorted(keys, key=lambda entry: entry[:2]):
-        found += _of(cache, key, distance, failed=failed)
-        if most is not None and len(found) >= most:
-            return found[:most]
-    return found
+        yield from _of(cache, key, distance, failed=failed)
 
 
 def _of(cache: TuningCache, key: TuningKey, distance: float, *, failed: bool) -> list[Neighbour]:

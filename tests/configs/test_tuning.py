@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,9 @@ from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolcha
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators.cpu_model import CpuModel
 from kernelwright.evaluators.gpu_model import GpuModel
+from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.tuning.cache import TuningCache
+from kernelwright.search.tuning.record import sealed
 from kernelwright.search.tuning.rows import read_table, table
 
 try:
@@ -351,6 +354,67 @@ def test_a_snapshot_of_the_cache_is_read_by_hand(runs):
     assert len(snapshot.trials) == 24
     assert len(snapshot.choices) == 1
     assert snapshot.trials[0].run.startswith("gemm in ")
+
+
+# Warm starts
+
+NEAR = {"folder": "known", "near": 3}
+
+
+def first_proposers(out, count):
+    with SqliteStore(Path(out) / DATABASE, readonly=True) as store:
+        return [t.proposer for t in store.trials()[:count]]
+
+
+def test_a_search_begins_with_what_did_well_at_other_shapes():
+    best = {m: go(f"m{m}", problem={"name": "gemm_gpu", "m": m})["best"] for m in (1024, 2048)}
+    go("c", cache=NEAR)
+    with SqliteStore(Path("c") / DATABASE, readonly=True) as store:
+        trials = store.trials()
+        (found,) = [e.data["seeds"] for e in store.events() if e.kind == "warm_start"]
+    # The nearer shape first, the best of each before the second of any.
+    sources = [f"m={m} n=4096 k=4096 on h100-lecture" for m in (2048, 1024)]
+    assert [seed["source"].partition(" on ")[0] for seed in found][:2] == [
+        s.partition(" on ")[0] for s in sources
+    ]
+    keys = [trial.candidate.knobs for trial in trials[:2]]
+    assert keys[0] == best[2048]["candidate"]
+    assert all(t.proposer.startswith("warm by m=") for t in trials[:2])
+    assert not trials[2].proposer.startswith("warm")
+
+
+def test_an_earlier_search_of_the_same_work_is_gone_on_with():
+    best = go("a")["best"]
+    again = go("b", cache=NEAR, driver={"name": "random"}, seed=9, budget={"trials": 4})
+    assert first_proposers("b", 2) == [f"warm by {SOURCE}"] * 2
+    assert again["best"]["candidate"] == best["candidate"]
+    assert again["served"] >= 2
+
+
+SOURCE = "m=4096 n=4096 k=4096 on h100-lecture"
+
+
+def test_what_was_found_is_a_part_of_the_run(tmp_path):
+    go("a")
+    go("b", cache=NEAR, seed=1, budget={"trials": 6})
+    shutil.rmtree("known")
+    go("b", cache=NEAR, seed=1, budget={"trials": 10})
+    assert first_proposers("b", 1) == [f"warm by {SOURCE}"]
+
+
+def test_like_keys_that_this_space_has_nothing_of_are_no_seeds():
+    go("a", problem={"name": "gemm_gpu", "m": 2048})
+    path = next(Path("known").glob("*/*.jsonl"))
+    text = path.read_text()
+    key = next(TuningCache(Path("known")).known())
+    broken = [json.loads(line) for line in text.splitlines()]
+    for line in broken:
+        if line.get("kind") == "trial":
+            line["candidate"]["payload"] = [["BLOCK", 3]]
+        line.pop("key"), line.pop("sha256")
+    path.write_text("".join(sealed(line, key.digest) + "\n" for line in broken))
+    assert go("b", cache=NEAR)["trials"] == 24
+    assert not any(p.startswith("warm") for p in first_proposers("b", 24))
 
 
 @pytest.mark.cc

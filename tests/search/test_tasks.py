@@ -12,12 +12,12 @@ from kernelwright.env.types import Status, Verdict
 from kernelwright.search.campaign import Campaign, ReplayError
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.plan import Baseline, Budget, StopRules
+from kernelwright.search.seeded import Seed, Seeded
 from kernelwright.search.store import MemoryStore
 from kernelwright.search.tasks.campaign import Task, TaskCampaign
 from kernelwright.search.tasks.decay import Decay
 from kernelwright.search.tasks.gradient import Gradient
 from kernelwright.search.tasks.round_robin import RoundRobin
-from kernelwright.search.tasks.seeded import Seed, Seeded
 from kernelwright.search.tasks.sharing import Top, seeds_for
 from kernelwright.search.tasks.standing import FIRST, FLOOR, GAIN, Standing
 
@@ -139,7 +139,7 @@ def test_seeds_are_the_best_of_the_nearest_valid_and_new():
     ]
     tops = [Top(), top(3, 20), top(7, 18), Top()]
     found = seeds_for(0, tasks, tops, set(), SPACE, 8)
-    assert [(s.candidate.knobs["a"], s.task) for s in found] == [
+    assert [(s.candidate.knobs["a"], s.source) for s in found] == [
         (20, "near"),
         (18, "far"),
         (3, "near"),
@@ -169,7 +169,7 @@ def test_seeds_come_first_and_the_driver_is_told_of_all():
     # What the driver proposes itself is no seed.
     assert [p.candidate for p in proposals] == [c(9), c(1), c(2)]
     assert proposals[0].proposer == "seeded by near"
-    assert [e.data["seeds"] for e in journal.events] == [[{"key": c(9).key, "task": "near"}]]
+    assert [e.data["seeds"] for e in journal.events] == [[{"key": c(9).key, "source": "near"}]]
     assert [p.candidate for p in driver.ask(4)] == [c(3)]
     assert len(journal.events) == 1
 
@@ -299,7 +299,7 @@ def test_sharing_tells_what_did_well_next_door():
     run([first, second], 16, share=True)
     seeded = [e for e in second.store.events() if e.kind == "seeded"]
     best = max((t for t in first.store.trials()[:4]), key=lambda t: t.objective)
-    assert seeded[0].data["seeds"][0] == {"key": best.candidate.key, "task": "first"}
+    assert seeded[0].data["seeds"][0] == {"key": best.candidate.key, "source": "first"}
     assert second.store.trials()[0].candidate == best.candidate
     alone = [task("first", seed=1), task("second", seed=2)]
     run(alone, 16)

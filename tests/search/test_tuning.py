@@ -35,7 +35,9 @@ from kernelwright.env.types import (
 from kernelwright.evaluators.statistics import speedup
 from kernelwright.search.drivers.grid import Grid
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan
+from kernelwright.search.seeded import Seed
 from kernelwright.search.store import MemoryStore
+from kernelwright.search.trial import Trial
 from kernelwright.search.tuning.cache import TuningCache, choice_line
 from kernelwright.search.tuning.identity import completed, identity
 from kernelwright.search.tuning.key import TuningKey, octaves, spans
@@ -51,6 +53,7 @@ from kernelwright.search.tuning.serving import (
     Terms,
     records_of,
 )
+from kernelwright.search.tuning.warm import WarmStart
 
 KEY = TuningKey(
     problem="toy@1",
@@ -506,6 +509,26 @@ def test_a_cache_that_is_gone_serves_nothing_and_says_so(tmp_path):
 # Near keys
 
 
+def trial_of(candidate, objective):
+    found = verdict(Status.CRASHED if objective is None else Status.OK)
+    return Trial(0, candidate, ((Stage.SCREEN, found),), objective, "p", (), 0, 0)
+
+
+def test_seeds_whose_source_misleads_are_asked_no_more():
+    good, bad = "good", "bad"
+    start = WarmStart(tuple(Seed(c(i), s) for i, s in enumerate([good, bad, good, bad])))
+    assert [s.candidate for s in start.next(2, [])] == [c(0)]
+    assert [s.candidate for s in start.next(8, [])] == [c(0), c(1), c(2), c(3)]
+    told = [trial_of(c(0), 2.0), trial_of(c(1), 1.0)]
+    assert [s.candidate for s in start.next(8, told)] == [c(2)]
+    failed = [trial_of(c(0), 2.0), trial_of(c(1), None)]
+    assert [s.candidate for s in start.next(8, failed)] == [c(2)]
+    # What the driver found itself drops what is far behind it.
+    assert start.next(8, [*told, trial_of(c(9), 3.0)]) == []
+    event = start.found()
+    assert WarmStart.of_event(event) == start
+
+
 def workload(n):
     return Workload((("n", n),))
 
@@ -528,7 +551,7 @@ def test_trials_of_near_keys_come_the_nearest_first_and_the_fastest_first(tmp_pa
         failed = record(10 * number + 9, Status.CRASHED).to_line()
         cache.append(key, [*lines, failed])
     asked = Workload((("m", 64), ("n", 64), ("k", 64)))
-    found = near(problem, asked, "this machine", folder=tmp_path)
+    found = list(near(problem, asked, "this machine", folder=tmp_path))
     assert [(n.payload[0][1], n.log2_speedup, n.distance) for n in found] == [
         (2, 2.0, 0.0),
         (1, 1.0, 0.0),
@@ -541,10 +564,9 @@ def test_trials_of_near_keys_come_the_nearest_first_and_the_fastest_first(tmp_pa
     ]
     assert found[2].extents == {"m": 32, "n": 32, "k": 32}
     assert found[4].device == "another machine"
-    assert near(problem, asked, "this machine", folder=tmp_path, most=3) == found[:3]
-    told = near(problem, asked, "this machine", folder=tmp_path, failed=True)
+    told = list(near(problem, asked, "this machine", folder=tmp_path, failed=True))
     assert told[2].log2_speedup is None
-    assert near(problem, asked, "this machine", folder=tmp_path / "none") == []
+    assert not list(near(problem, asked, "this machine", folder=tmp_path / "none"))
 
 
 def wide(size):

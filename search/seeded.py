@@ -1,4 +1,4 @@
-"""A task's driver with the neighbours' best configurations in front of its own proposals."""
+"""A driver with configurations that did well elsewhere in front of its own proposals."""
 
 from __future__ import annotations
 
@@ -14,30 +14,38 @@ SEEDED = "seeded"
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A configuration and the task that it did well in."""
+    """A configuration and where it did well: another task, an earlier run."""
 
     candidate: Candidate
-    task: str
+    source: str
 
 
 class Seeded:
     """Proposes seeds first, then lets the driver go on, which is told of all.
 
-    Seeds are taken whenever the driver is asked; each ask that has some is an event ``seeded`` in
-    the task's record. They must be a function of what tasks were told so far.
+    Seeds are taken whenever the driver is asked; each ask that has some is an event in the record.
+    They must be a function of what was told so far.
 
     Args:
-        driver: the task's own.
+        driver: whose proposals follow.
         journal: where seeds are recorded.
         seeds: gives at most so many for the coming ask, all of them valid and new.
+        kind: of the events.
+        told: where what was told is kept.
     """
 
     def __init__(
-        self, driver: Driver, journal: Journal, seeds: Callable[[int], Sequence[Seed]]
+        self,
+        driver: Driver,
+        journal: Journal,
+        seeds: Callable[[int], Sequence[Seed]],
+        *,
+        kind: str = SEEDED,
+        told: list[Trial] | None = None,
     ) -> None:
-        self._driver, self._journal, self._seeds = driver, journal, seeds
+        self._driver, self._journal, self._seeds, self._kind = driver, journal, seeds, kind
         self._asks = 0
-        self.told: list[Trial] = []
+        self.told: list[Trial] = [] if told is None else told
 
     @property
     def stopped(self) -> str | None:
@@ -52,9 +60,9 @@ class Seeded:
         taken = {proposal.candidate.key for proposal in own}
         seeds = [seed for seed in seeds if seed.candidate.key not in taken]
         if seeds:
-            given = [{"key": seed.candidate.key, "task": seed.task} for seed in seeds]
-            self._journal.record(event(SEEDED, self._asks, seeds=given))
-        return [*(Proposal(s.candidate, f"{SEEDED} by {s.task}") for s in seeds), *own]
+            given = [{"key": seed.candidate.key, "source": seed.source} for seed in seeds]
+            self._journal.record(event(self._kind, self._asks, seeds=given))
+        return [*(Proposal(s.candidate, f"{self._kind} by {s.source}") for s in seeds), *own]
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Tell the driver, and keep what it was told."""
