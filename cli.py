@@ -305,7 +305,7 @@ def export(
 @app.command()
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="IN", help="A landscape's file or a shipped name.")
+        str, typer.Argument(metavar="IN", help="A landscape's file, a shipped name or a run.")
     ],
     out: Annotated[str, typer.Option("-o", "--out", metavar="OUT", help="The file to write.")],
     form: Annotated[

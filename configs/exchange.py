@@ -7,10 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.configs.entries import entry_of
+from kernelwright.configs.history import is_run, landscape_of_run
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import Landscape
-from kernelwright.env.landscape.save import best_name, render, write_text
+from kernelwright.env.landscape.save import (
+    Conversion,
+    best_name,
+    format_of,
+    render,
+    save,
+    write_text,
+)
 from kernelwright.env.landscape.save import convert as convert_file
 from kernelwright.env.types import Language
 
@@ -18,12 +26,20 @@ BEST_FORMATS = ("triton", "helion")
 
 
 def convert(name: str, out: str | Path, form: str | None = None) -> dict[str, Any]:
-    """Read one landscape and write another file of it: the object that ``convert --json`` prints.
+    """Read one landscape, or what a run measured, and write a file of it: the object that
+    ``convert --json`` prints.
 
     Raises:
         LandscapeError: if the first is none, or the other's format cannot hold it.
+        StoreError, ConfigError: if it is a run that cannot be read.
     """
-    done = convert_file(locate(name), Path(out), form)
+    if is_run(name):
+        landscape, path = landscape_of_run(name), Path(out)
+        written = format_of(path, form)
+        lost = save(landscape, path, written)
+        done = Conversion("a run", written, len(landscape.entries), landscape.notes, lost)
+    else:
+        done = convert_file(locate(name), Path(out), form)
     return {**asdict(done), "out": str(out)}
 
 

@@ -20,6 +20,8 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.prior import predicted_log2
 from kernelwright.env.types import Problem
+from kernelwright.search.models.coordinates import coordinates
+from kernelwright.search.models.gaussian import Gaussian
 
 Array = NDArray[np.float64]
 
@@ -31,6 +33,10 @@ CLIFF = 0.72  # log2
 TIE, LEVEL = 1e-6, 0.01
 # A recording without extents is as far as a shape with one extent twice as large.
 UNKNOWN = 1.0
+# Of a recording that has less than this share of the configurations the others are predicted, from
+# its best, if enough of them ran.
+NEARLY_WHOLE, FEWEST, MOST = 0.9, 8, 512
+AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,18 +45,22 @@ class Advice:
 
     ``distance`` says how far what it was made for is from the problem: the sum of the octaves
     between extents, or one where no extent is known; 0 for a model of the problem itself.
+    ``guessed`` marks the rows that were not recorded but predicted from those that were.
     """
 
     name: str
     cost: Array
     distance: float
+    guessed: NDArray[np.bool_] | None = None
 
     def order(self, space: KnobSpace, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Rows by cost, leaving out infinite ones; of ties first that whose neighbours are fast
-        too, for an optimum on a plateau survives a model's errors; what is still equal at random.
+        """Rows by cost, what was guessed behind what was not, leaving out infinite ones; of ties
+        first that whose neighbours are fast too, for an optimum on a plateau survives a model's
+        errors; what is still equal at random.
         """
         steps, cliffs = np.round(self.cost / TIE), np.round(_cliffs(space, self.cost) / LEVEL)
-        keys = (rng.random(len(self.cost)), cliffs, steps)
+        later = np.isinf(self.cost) * 2 + (0 if self.guessed is None else self.guessed)
+        keys = (rng.random(len(self.cost)), cliffs, steps, later)
         order: NDArray[np.int64] = np.lexsort(keys)
         return order[: int(np.isfinite(self.cost).sum())]
 
@@ -84,16 +94,44 @@ def recorded_advice(space: KnobSpace, problem: Problem | None, name: str) -> Adv
         raise OptionError("transfer", error.expected, error.found, error.nearest) from None
     except LandscapeError as error:
         raise OptionError("transfer", "a readable recording", str(error)) from None
-    cost = np.full(len(space.valid), math.inf)
+    cost, known = np.full(len(space.valid), math.inf), np.zeros(len(space.valid), dtype=bool)
     row = {index: place for place, index in enumerate(space.valid.tolist())}
     for entry in landscape.entries:
         place = _place(space, row, dict(entry.knobs))
         if place is not None and entry.samples_ns:
             cost[place] = math.log2(entry.true_ns)
+        if place is not None:
+            known[place] = True
     if not np.isfinite(cost).any():
         found = f"{name!r}, which has none of its configurations"
         raise OptionError("transfer", f"a recording of the knobs {' '.join(space.names)}", found)
-    return Advice(f"transfer {name}", cost, _distance(landscape, problem))
+    completed = _completed(space, cost, known)
+    return Advice(f"transfer {name}", completed, _distance(landscape, problem), guessed=~known)
+
+
+def _completed(space: KnobSpace, cost: Array, known: NDArray[np.bool_]) -> Array:
+    """What a recording of a part of a space says of all of it: what was not recorded gets the
+    prediction of a Gaussian process, for who has only looked at the best tells them apart from
+    nothing. One that is nearly whole, or says next to nothing, is left as it is.
+    """
+    ran = np.flatnonzero(np.isfinite(cost))
+    if known.mean() >= NEARLY_WHOLE or len(ran) < FEWEST:
+        return cost
+    basis = ran[np.argsort(cost[ran], kind="stable")[:MOST]]
+    levels = np.stack(np.unravel_index(space.valid, space.shape), axis=1)
+    rows = coordinates(space.knobs, levels)
+    level, scale = float(cost[basis].mean()), float(cost[basis].std()) or 1.0
+    targets = (cost[basis] - level) / scale
+    model = Gaussian(rows.shape[1])
+    model.agree(rows[basis])
+    model.fit(targets)
+    out = cost.copy()
+    unknown = np.flatnonzero(~known)
+    for start in range(0, len(unknown), AT_ONCE):
+        part = unknown[start : start + AT_ONCE]
+        model.look_at(rows[part])
+        out[part] = level + scale * model.mean(targets)[0]
+    return out
 
 
 def _place(space: KnobSpace, row: Mapping[int, int], knobs: dict[str, object]) -> int | None:

@@ -95,7 +95,8 @@ class Auto:
         advice: list[Advice] = []
         if prior is not None:
             advice.append(model_advice(listed(space), problem, prior))
-        advice += [recorded_advice(listed(space), problem, name) for name in transfer]
+        with _BLAS.limit(limits=1):
+            advice += [recorded_advice(listed(space), problem, name) for name in transfer]
         self._counsel = Counsel(listed(space), advice, self._rng) if advice else None
         self._spent = Costs() if cost == "seconds" else None
         self._initial = initial

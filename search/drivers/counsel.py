@@ -97,6 +97,8 @@ class Counsel:
         places = np.searchsorted(self._valid, handles)
         best, found = -1.0, None
         for advice in self._advice:
+            if np.isfinite(advice.cost).sum() < ENOUGH:
+                continue  # a few best ones say nothing of the others
             least = max(best, LEAST if advice.distance <= NEAR else FAR_LEAST)
             said = _finite(advice.cost) * math.log(2)
             both = said[places][ran]

@@ -7,11 +7,13 @@ import sys
 
 import pytest
 
+from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.exchange import convert, describe
 from kernelwright.configs.record import record
 from kernelwright.env.landscape.open import locate, open_landscape, read_landscape
-from kernelwright.env.landscape.record import Failure
+from kernelwright.env.landscape.record import Failure, LandscapeError
+from kernelwright.search.store import SqliteStore
 
 SMALL = {
     "name": "small",
@@ -219,6 +221,38 @@ def test_the_commands(tmp_path):
     assert (cut["configurations"], cut["notes"]) == (11, ["the file breaks off: 1 record is lost"])
     assert "1 record is lost" in kernelwright("list", "landscapes", "cut.json", cwd=tmp_path).stdout
     assert kernelwright("list", "drivers", "cut.json", cwd=tmp_path).returncode == 2
+
+
+def test_a_run_is_converted_into_a_landscape_of_what_it_measured(tmp_path):
+    summary = api.run(SMALL, tmp_path / "r")
+    done = convert(str(tmp_path / "r"), tmp_path / "earlier.jsonl")
+    assert (done["read"], done["entries"]) == ("a run", 8)
+    found = read_landscape(tmp_path / "earlier.jsonl")
+    assert (found.kernel, found.device) == ("gemm_gpu", "h100-lecture")
+    assert dict(found.extents) == {"m": 64, "n": 64, "k": 64}
+    with SqliteStore(tmp_path / "r" / "run.sqlite", readonly=True) as store:
+        trials = store.trials()
+    assert [e.knobs for e in found.entries] == [t.candidate.payload for t in trials]
+    # Those that were raced and confirmed have more samples than their screens'.
+    assert all(len(e.times) >= len(t.verdicts) for e, t in zip(found.entries, trials, strict=True))
+    # It is advice for another shape.
+    options = {"name": "auto", "transfer": [str(tmp_path / "earlier.jsonl")]}
+    more = {"name": "gemm_gpu", "m": 128, "n": 64, "k": 64}
+    api.run(SMALL | {"problem": more, "driver": options, "batch": 1}, tmp_path / "s")
+    with SqliteStore(tmp_path / "s" / "run.sqlite", readonly=True) as store:
+        first = store.trials()[0]
+    assert first.proposer.startswith("auto transfer ")
+    assert first.candidate.knobs == dict(found.best.knobs)
+    assert summary["trials"] == 8
+
+
+def test_a_run_that_is_no_landscape_is_not_converted(tmp_path):
+    matmul = {"name": "matmul", "m": 16, "n": 16, "k": 16}
+    schedules = {"space": {"kind": "schedule"}, "target": {"name": "cpu-model"}}
+    api.run(SMALL | {"problem": matmul, **schedules, "budget": {"trials": 2}}, tmp_path / "r")
+    with pytest.raises(LandscapeError, match="expected a run on knobs, found candidates in sched"):
+        convert(str(tmp_path / "r"), tmp_path / "a.jsonl")
+    assert not (tmp_path / "a.jsonl").exists()
 
 
 def test_the_winner_of_a_run_in_the_shapes_of_others(tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from contracts import judged
 from playground import SPACE, drive
 
 from kernelwright.configs import api
-from kernelwright.env.landscape.open import locate
+from kernelwright.env.landscape.open import locate, open_landscape
+from kernelwright.env.landscape.save import save
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import KNOBS, gemm_gpu
 from kernelwright.env.problems.matmul import matmul
@@ -23,6 +25,7 @@ from kernelwright.search.drivers.counsel import Counsel, shrunk_slope
 from kernelwright.search.drivers.field import TableField
 from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.drivers.random import Random
+from kernelwright.search.models.ranks import spearman
 
 PROBLEM = gemm_gpu(m=4096, n=4096, k=4096)
 MODEL = GpuModel(PROBLEM)
@@ -117,6 +120,36 @@ def test_advice_of_a_near_shape_comes_first_and_of_a_far_one_only_alone():
     assert first(advice[far], prior, advice[near]) == f"auto transfer {near}"
     assert first(advice[far], prior) == "auto prior h100-lecture"
     assert first(advice[far]) == f"auto transfer {far}"
+
+
+def test_of_a_recording_of_a_part_the_rest_is_predicted(tmp_path):
+    whole = open_landscape(locate("h200_gemm_2048x14336x4096"))
+    some = np.random.default_rng(0).choice(len(whole.entries), 200, replace=False)
+    part = replace(whole, entries=tuple(whole.entries[i] for i in some.tolist()))
+    save(part, tmp_path / "part.jsonl")
+    full = recorded_advice(GEMM, PROBLEM, "h200_gemm_2048x14336x4096")
+    found = recorded_advice(GEMM, PROBLEM, str(tmp_path / "part.jsonl"))
+    known = {entry.knobs for entry in part.entries}
+    is_known = np.array([GEMM.candidate(i).payload in known for i in GEMM.valid.tolist()])
+    assert (found.cost[is_known] == full.cost[is_known]).all()
+    both = ~is_known & np.isfinite(full.cost)
+    assert spearman(found.cost[both], full.cost[both]) > 0.9
+    # What was measured goes before what is guessed.
+    order = found.order(GEMM, np.random.default_rng(0))
+    ran = int((is_known & np.isfinite(found.cost)).sum())
+    assert is_known[order[:ran]].all()
+    assert not is_known[order[ran:]].any()
+
+
+def test_a_few_recorded_ones_propose_and_are_no_opinion(tmp_path):
+    whole = open_landscape(locate("h200_gemm_2048x14336x4096"))
+    save(replace(whole, entries=whole.entries[:5]), tmp_path / "few.jsonl")
+    found = recorded_advice(GEMM, PROBLEM, str(tmp_path / "few.jsonl"))
+    assert np.isfinite(found.cost).sum() <= 5
+    heard = Counsel(GEMM, [found], np.random.default_rng(0))
+    handles = GEMM.valid[np.isfinite(found.cost)].tolist() + GEMM.valid[:20].tolist()
+    costs = np.arange(len(handles), dtype=float)
+    assert heard.opinion(handles, costs) is None
 
 
 def test_a_transfer_file_is_found_beside_the_campaign_and_hashed(tmp_path):
