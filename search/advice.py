@@ -1,5 +1,5 @@
-"""What is known before anything is measured: an analytic model's estimates, and times recorded for
-other shapes or on other devices.
+"""What is known before anything is measured: an analytic model's estimates, and what was recorded
+for other shapes or on other devices (`search.transfer`).
 
 An advice is a cost for each valid configuration of a knob space, log2 of a time up to a constant.
 Nobody has to believe it: drivers test it on what they measure, and drop it when it misleads.
@@ -8,20 +8,15 @@ Nobody has to believe it: drivers test it on what they measure, and drop it when
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.record import Landscape, LandscapeError, NoLandscapeError
 from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.prior import predicted_log2
 from kernelwright.env.types import Problem
-from kernelwright.search.models.coordinates import coordinates
-from kernelwright.search.models.gaussian import Gaussian
 
 Array = NDArray[np.float64]
 
@@ -31,12 +26,6 @@ CLIFF = 0.72  # log2
 # Costs closer than this are ties, for no model means its seventh digit; so are plateaus whose
 # neighbours differ by less than a percent.
 TIE, LEVEL = 1e-6, 0.01
-# A recording without extents is as far as a shape with one extent twice as large.
-UNKNOWN = 1.0
-# Of a recording that has less than this share of the configurations the others are predicted, from
-# its best, if enough of them ran.
-NEARLY_WHOLE, FEWEST, MOST = 0.9, 8, 512
-AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,78 +69,6 @@ def model_advice(space: KnobSpace, problem: Problem | None, device: str) -> Advi
     except ValueError as error:
         raise OptionError("prior", "a problem with an analytic model", str(error)) from None
     return Advice(f"prior {device}", predicted.log2[space.valid], 0.0)
-
-
-def recorded_advice(space: KnobSpace, problem: Problem | None, name: str) -> Advice:
-    """A landscape recorded for another shape or on another device.
-
-    Raises:
-        OptionError: if there is none, or it shares no configuration with the space.
-    """
-    try:
-        landscape = open_landscape(locate(name))
-    except NoLandscapeError as error:
-        raise OptionError("transfer", error.expected, error.found, error.nearest) from None
-    except LandscapeError as error:
-        raise OptionError("transfer", "a readable recording", str(error)) from None
-    cost, known = np.full(len(space.valid), math.inf), np.zeros(len(space.valid), dtype=bool)
-    row = {index: place for place, index in enumerate(space.valid.tolist())}
-    for entry in landscape.entries:
-        place = _place(space, row, dict(entry.knobs))
-        if place is not None and entry.samples_ns:
-            cost[place] = math.log2(entry.true_ns)
-        if place is not None:
-            known[place] = True
-    if not np.isfinite(cost).any():
-        found = f"{name!r}, which has none of its configurations"
-        raise OptionError("transfer", f"a recording of the knobs {' '.join(space.names)}", found)
-    completed = _completed(space, cost, known)
-    return Advice(f"transfer {name}", completed, _distance(landscape, problem), guessed=~known)
-
-
-def _completed(space: KnobSpace, cost: Array, known: NDArray[np.bool_]) -> Array:
-    """What a recording of a part of a space says of all of it: what was not recorded gets the
-    prediction of a Gaussian process, for who has only looked at the best tells them apart from
-    nothing. One that is nearly whole, or says next to nothing, is left as it is.
-    """
-    ran = np.flatnonzero(np.isfinite(cost))
-    if known.mean() >= NEARLY_WHOLE or len(ran) < FEWEST:
-        return cost
-    basis = ran[np.argsort(cost[ran], kind="stable")[:MOST]]
-    levels = np.stack(np.unravel_index(space.valid, space.shape), axis=1)
-    rows = coordinates(space.knobs, levels)
-    level, scale = float(cost[basis].mean()), float(cost[basis].std()) or 1.0
-    targets = (cost[basis] - level) / scale
-    model = Gaussian(rows.shape[1])
-    model.agree(rows[basis])
-    model.fit(targets)
-    out = cost.copy()
-    unknown = np.flatnonzero(~known)
-    for start in range(0, len(unknown), AT_ONCE):
-        part = unknown[start : start + AT_ONCE]
-        model.look_at(rows[part])
-        out[part] = level + scale * model.mean(targets)[0]
-    return out
-
-
-def _place(space: KnobSpace, row: Mapping[int, int], knobs: dict[str, object]) -> int | None:
-    """The row of a recorded configuration; None if the space has it not."""
-    try:
-        return row.get(space.index_of(knobs))  # type: ignore[arg-type]
-    except ValueError:
-        return None
-
-
-def _distance(landscape: Landscape, problem: Problem | None) -> float:
-    """Octaves between the extents of a recording and those of a problem; `UNKNOWN` if they share
-    none.
-    """
-    here = problem.workloads[0].fixed if problem is not None else {}
-    there = dict(landscape.extents)
-    shared = sorted(set(here) & set(there))
-    if not shared:
-        return UNKNOWN
-    return sum(abs(math.log2(here[name] / there[name])) for name in shared)
 
 
 def _cliffs(space: KnobSpace, cost: Array) -> Array:

@@ -36,12 +36,13 @@ from kernelwright.env.landscape import ENDINGS
 from kernelwright.env.options import FileOption
 from kernelwright.env.protocols import Space
 from kernelwright.env.types import Problem, Proposal
-from kernelwright.search.advice import Advice, model_advice, recorded_advice
+from kernelwright.search.advice import Advice, model_advice
 from kernelwright.search.drivers.counsel import Counsel, shrunk_slope
 from kernelwright.search.drivers.field import View, make_field
 from kernelwright.search.drivers.pool import listed, make_pool
 from kernelwright.search.models.costs import Costs
 from kernelwright.search.models.gaussian import Array, Gaussian
+from kernelwright.search.transfer import transferred
 from kernelwright.search.trial import Trial
 
 PATIENCE = 20  # trials without a better one before strategies take turns
@@ -96,7 +97,7 @@ class Auto:
         if prior is not None:
             advice.append(model_advice(listed(space), problem, prior))
         with _BLAS.limit(limits=1):
-            advice += [recorded_advice(listed(space), problem, name) for name in transfer]
+            advice += transferred(listed(space), problem, transfer) if transfer else []
         self._counsel = Counsel(listed(space), advice, self._rng) if advice else None
         self._spent = Costs() if cost == "seconds" else None
         self._initial = initial

@@ -80,16 +80,16 @@ class Gaussian:
         self._table = np.ascontiguousarray(table, dtype=np.float32)
         self._known = 0
 
-    def fit(self, targets: Array) -> None:
+    def fit(self, targets: Array, *, most: int = FIT_ROWS) -> None:
         """Length scales and noise from targets of the first observed rows (about zero mean and
-        unit variance).
+        unit variance), of no more than ``most`` of them.
         """
         rows, values = self._seen[: len(targets)].astype(np.float64), targets
-        if len(values) > FIT_ROWS:
+        if len(values) > most:
             order = np.argsort(values, kind="stable")
-            half = FIT_ROWS // 2
+            half = most // 2
             rest = order[half:]
-            even = rest[np.linspace(0, len(rest) - 1, FIT_ROWS - half).astype(int)]
+            even = rest[np.linspace(0, len(rest) - 1, most - half).astype(int)]
             chosen = np.sort(np.concatenate([order[:half], even]))
             rows, values = rows[chosen], values[chosen]
         start = np.append(self._log_scales, self._log_noise)

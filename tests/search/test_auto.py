@@ -18,7 +18,7 @@ from kernelwright.env.spaces.expressions import own_rule
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob
 from kernelwright.evaluators.gpu_model import GpuModel
-from kernelwright.search.advice import Advice, model_advice, recorded_advice
+from kernelwright.search.advice import Advice, model_advice
 from kernelwright.search.drivers import auto, counsel, field
 from kernelwright.search.drivers.auto import Auto
 from kernelwright.search.drivers.counsel import Counsel, shrunk_slope
@@ -26,6 +26,7 @@ from kernelwright.search.drivers.field import TableField
 from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.models.ranks import spearman
+from kernelwright.search.transfer import transferred
 
 PROBLEM = gemm_gpu(m=4096, n=4096, k=4096)
 MODEL = GpuModel(PROBLEM)
@@ -107,7 +108,7 @@ def test_advice_that_cannot_be_had_is_refused(make, message):
 
 def test_advice_of_a_near_shape_comes_first_and_of_a_far_one_only_alone():
     near, far = "h200_gemm_2048x14336x4096", "h200_gemm_16x14336x4096"
-    advice = {name: recorded_advice(GEMM, PROBLEM, name) for name in (near, far)}
+    advice = {name: transferred(GEMM, PROBLEM, [name])[0] for name in (near, far)}
     assert advice[near].distance == pytest.approx(1 + math.log2(3.5))
     assert advice[far].distance == pytest.approx(8 + math.log2(3.5))
     prior = model_advice(GEMM, PROBLEM, "h100-lecture")
@@ -127,8 +128,8 @@ def test_of_a_recording_of_a_part_the_rest_is_predicted(tmp_path):
     some = np.random.default_rng(0).choice(len(whole.entries), 200, replace=False)
     part = replace(whole, entries=tuple(whole.entries[i] for i in some.tolist()))
     save(part, tmp_path / "part.jsonl")
-    full = recorded_advice(GEMM, PROBLEM, "h200_gemm_2048x14336x4096")
-    found = recorded_advice(GEMM, PROBLEM, str(tmp_path / "part.jsonl"))
+    full = transferred(GEMM, PROBLEM, ["h200_gemm_2048x14336x4096"])[0]
+    found = transferred(GEMM, PROBLEM, [str(tmp_path / "part.jsonl")])[0]
     known = {entry.knobs for entry in part.entries}
     is_known = np.array([GEMM.candidate(i).payload in known for i in GEMM.valid.tolist()])
     assert (found.cost[is_known] == full.cost[is_known]).all()
@@ -144,7 +145,7 @@ def test_of_a_recording_of_a_part_the_rest_is_predicted(tmp_path):
 def test_a_few_recorded_ones_propose_and_are_no_opinion(tmp_path):
     whole = open_landscape(locate("h200_gemm_2048x14336x4096"))
     save(replace(whole, entries=whole.entries[:5]), tmp_path / "few.jsonl")
-    found = recorded_advice(GEMM, PROBLEM, str(tmp_path / "few.jsonl"))
+    found = transferred(GEMM, PROBLEM, [str(tmp_path / "few.jsonl")])[0]
     assert np.isfinite(found.cost).sum() <= 5
     heard = Counsel(GEMM, [found], np.random.default_rng(0))
     handles = GEMM.valid[np.isfinite(found.cost)].tolist() + GEMM.valid[:20].tolist()
