@@ -23,6 +23,8 @@ _HEADS = {
     Status.TIE: "tie: no difference that could be claimed, ",
     Status.LOSS: "loss: slower, ",
 }
+# A tie whose limits lie on one side of 1.
+_UNCLAIMED = "tie: a difference that may not be claimed, "
 # Decimals of a ratio at most; limits that agree to this share have no spread.
 MOST_DECIMALS, SAME = 6, 1e-9
 
@@ -91,9 +93,11 @@ def _failed(verdict: Verdict) -> str:
 def _claimed(verdict: Verdict, names: Names) -> str:
     found = speedup(verdict)
     assert found is not None
-    said = _HEADS[verdict.status] + _with_limits(found, at=f" at {CONFIDENCE:.0%}")
+    is_aside = verdict.status is Status.TIE and not found.low <= 1 <= found.high
+    head = _UNCLAIMED if is_aside else _HEADS[verdict.status]
+    said = head + _with_limits(found, at=f" at {CONFIDENCE:.0%}")
     said += f", against {names.the_baseline}"
-    if verdict.status is Status.TIE and not found.low <= 1 <= found.high:
+    if is_aside:
         said += f", {_lacking(verdict, verdict.terms)}"
     library = speedup(verdict, Role.LIBRARY)
     if library is not None and not _is_the_baseline(verdict):

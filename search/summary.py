@@ -53,15 +53,17 @@ NOT_REPLIES = (
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """The confirmed trial, wins before ties before losses; while none is confirmed, the screened
-    one of greatest objective.
+    """The confirmed trial, wins before all others and of those the fastest, for a tie is often what
+    a stricter level could not tell; while none is confirmed, the screened one of greatest
+    objective.
 
     Of several wins (an extended search confirms again) it is the last, which a race put before the
     others; choosing by their claims would credit the luckiest.
     """
-    rank = {Status.WIN: 2, Status.TIE: 1, Status.LOSS: 0}
     confirmed = [
-        (rank[t.status], _spent(t), _ratio(t), -t.number, t) for t in trials if t.status.is_claim
+        (t.status is Status.WIN, _spent(t), _ratio(t), -t.number, t)
+        for t in trials
+        if t.status.is_claim
     ]
     if confirmed:
         return max(confirmed)[-1]

@@ -83,10 +83,11 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def better(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Sorts rows, the one to use last: losses, what was only screened, ties, wins; then by the
-    lower limit of the speedup, where it has one; then the latest.
+    """Sorts rows, the one to use last: losses (and ties whose limits lie below 1), what was only
+    screened, ties, wins; then by the lower limit of the speedup, where it has one; then the latest.
     """
-    rank = _RANK.get(Status(row["status"]), 0)
+    is_slower = row["ci_high"] is not None and row["ci_high"] < 1
+    rank = 0 if is_slower else _RANK.get(Status(row["status"]), 0)
     at = datetime.fromisoformat(str(row["when"]).replace("Z", "+00:00")).timestamp()
     return (rank, row["ci_low"] or 0.0 if rank > 1 else row["speedup"], at)
 

@@ -55,14 +55,14 @@ SAID = {
         against(pairs(0.71, NARROW)), status=Status.LOSS
     ),
     # The limits at 95% lie above 1; those at the level of the claim do not.
-    "tie: no difference that could be claimed, 1.013x, between 1.003 and 1.023 at 95%, against "
+    "tie: a difference that may not be claimed, 1.013x, between 1.003 and 1.023 at 95%, against "
     "the unscheduled baseline, which is not enough for a claim at 99.5%": trial(
         against(pairs(1.013, NARROW)), status=Status.TIE, terms=Terms(0.0025)
     ),
-    "tie: no difference that could be claimed, 1.02x, between 1.01 and 1.03 at 95%, against the "
+    "tie: a difference that may not be claimed, 1.02x, between 1.01 and 1.03 at 95%, against the "
     "unscheduled baseline, which is not beyond the 5% that identical kernels differ by on this "
     "host": trial(against(pairs(1.02, NARROW)), status=Status.TIE, terms=Terms(0.025, 0.05)),
-    "tie: no difference that could be claimed, 1.02x, between 1.01 and 1.03 at 95%, against the "
+    "tie: a difference that may not be claimed, 1.02x, between 1.01 and 1.03 at 95%, against the "
     "unscheduled baseline, which was not enough for a claim": trial(
         against(pairs(1.02, NARROW)), status=Status.TIE
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,11 @@ from kernelwright.env.types import (
     Evidence,
     Measurement,
     ProcessPair,
+    Role,
     Stage,
     Status,
     Terms,
+    Unpaired,
     Verdict,
 )
 from kernelwright.evaluators.statistics import claimed
@@ -25,6 +28,7 @@ from kernelwright.search.finals import spend
 from kernelwright.search.plan import Budget, ConfirmPlan
 from kernelwright.search.store import MemoryStore, SqliteStore
 from kernelwright.search.summary import best_trial, summarise
+from kernelwright.search.trial import Trial
 
 ORDER = [3, 7, 12, 19, 11, 5, 18, 16, 4, 10]
 
@@ -188,6 +192,26 @@ def test_a_race_of_finals_is_no_height_later():
     ]
     assert len(heights) == 2  # of 15, and of 20
     assert second.requests
+
+
+def test_where_nothing_won_the_fastest_is_the_best_whatever_could_be_claimed_of_it():
+    def confirmed(number, status, ratio):
+        screen = Verdict(Status.OK, measurements=(unpaired(ratio),))
+        claim = Verdict(status, measurements=(unpaired(ratio),), terms=Terms(0.005))
+        verdicts = ((Stage.SCREEN, screen), (Stage.CONFIRM, claim))
+        return Trial(number, c(number), verdicts, math.log2(ratio), "p", (), 0, 1)
+
+    trials = [confirmed(1, Status.LOSS, 0.53), confirmed(4, Status.TIE, 0.25)]
+    assert best_trial(trials).number == 1
+    assert best_trial([*trials, confirmed(5, Status.TIE, 0.99)]).number == 5
+    assert best_trial([*trials, confirmed(6, Status.WIN, 1.01)]).number == 6
+
+
+def unpaired(ratio):
+    times = tuple(10 / ratio * (1 + 0.001 * i) for i in range(5))
+    samples = Unpaired(times, tuple(10 * (1 + 0.001 * i) for i in range(5)))
+    named = ("w", Role.BASELINE, "b", samples, "clock", CacheState.COLD, Evidence.RECORDED, "m")
+    return Measurement(*named)
 
 
 def test_a_host_that_is_too_noisy_ends_the_claims_and_leaves_the_best():
