@@ -264,8 +264,7 @@ class Autotuned:
         for name, own in self._problem.workloads[0].extents:
             size = extents.get(name) if name in self._key else own
             # A NumPy integer, as shapes and lengths often are, is as good.
-            whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
-            if not whole or int(size) < 1:
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
                 break
             out[name] = int(size)
         if len(out) < len(self._problem.workloads[0].extents) or not set(extents) <= set(out):
