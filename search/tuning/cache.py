@@ -105,8 +105,13 @@ class TuningCache:
                 return 0
             # A line that a crash has cut off ends here, and is skipped as damaged.
             start = "\n" if raw and not raw.endswith(b"\n") else ""
-            _write_whole(file.fileno(), (start + "\n".join(fresh) + "\n").encode())
-            os.fsync(file.fileno())
+            try:
+                _write_whole(file.fileno(), (start + "\n".join(fresh) + "\n").encode())
+                os.fsync(file.fileno())
+            except OSError:
+                # All or nothing: a disk that is full is not filled further with a part of it.
+                os.ftruncate(file.fileno(), len(raw))
+                raise
         return added
 
     def known(self, problem: str | None = None) -> Iterator[TuningKey]:

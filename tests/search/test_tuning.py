@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -601,3 +603,25 @@ def test_a_screen_of_so_many_samples_is_served_to_those_that_take_as_many(
     found = {n for n in (1, 2, 3) if serving.find(knob_candidate({"a": n})) is not None}
     assert found == served
     assert serving.probe().candidate.knobs["a"] in served
+
+
+def test_what_a_full_disk_does_not_take_whole_is_not_kept_in_part(tmp_path, monkeypatch):
+    cache = TuningCache(tmp_path)
+    cache.append(KEY, [record(1).to_line()])
+    before = cache.path(KEY).read_bytes()
+    room, write = [40], os.write
+
+    def until_full(handle, data):
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(handle, data[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", until_full)
+    with pytest.raises(OSError, match="No space"):
+        cache.append(KEY, [record(2).to_line()])
+    monkeypatch.undo()
+    assert cache.path(KEY).read_bytes() == before
+    assert cache.append(KEY, [record(2).to_line()]) == 1
+    assert cache.read(KEY).faults == ()
