@@ -332,11 +332,12 @@ class KnobSpace:
         return self.candidate(self.index(candidate))
 
     def sample(self, rng: np.random.Generator) -> Candidate:
-        """A valid candidate, each equally likely."""
+        """A valid candidate, each equally likely; nearly so in a space that is not listed."""
         return self.candidate(self.sample_index(rng))
 
     def sample_index(self, rng: np.random.Generator) -> int:
-        """The flat index of a valid configuration, each equally likely.
+        """The flat index of a valid configuration, each equally likely; nearly so in a space that
+        is not listed (`env.spaces.enumeration`).
 
         Raises:
             ValueError: if the space is not listed and valid configurations are too rare to find.

@@ -12,6 +12,7 @@ from playground import SCHEDULES, SPACE, drive, sloping
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Knob
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.search.drivers import pool
 from kernelwright.search.drivers.cost_model import CostModel
@@ -302,3 +303,9 @@ def test_of_a_space_whose_features_fit_nowhere_samples_are_ranked(driver, monkey
     small = SPACE if len(SPACE.valid) < 400 else GEMM
     trials = drive(driver(small, seed=0, batch=8), len(small.valid) + 8, lambda c: 1.0)
     assert len(trials) == len(small.valid)
+
+
+def test_a_penalty_that_is_lost_in_rounding_is_no_error():
+    space = KnobSpace([Knob(name, (1, 2, 4, 8)) for name in "abc"])
+    driver = CostModel(space, seed=0, batch=1, initial=2, ridge=1e-300)
+    assert len(drive(driver, 24, lambda c: float(int(c.key, 16) % 7))) == 24
