@@ -198,6 +198,8 @@ class Autotuned:
             return self._executed[sizes]
         except KeyError:
             pass
+        if not all(sizes):
+            return None  # There is nothing to compute, so nothing is searched or checked for it.
         bucket = self._buckets.of(extents)
         row = None if bucket is None else self._chosen(bucket)
         found = None
@@ -206,7 +208,10 @@ class Autotuned:
         elif is_worth_using(row):
             with self._lock:
                 found = self._built(row, extents, bucket)
-        self._executed[sizes] = found
+        with self._lock:
+            # Unless `tune` has chosen anew meanwhile; then the next call looks again.
+            if bucket is None or self._rows.get(tuple(bucket.values())) is row:
+                self._executed[sizes] = found
         return found
 
     def _missed(self, extents: dict[str, int]) -> None:
@@ -258,12 +263,13 @@ class Autotuned:
         out: dict[str, int] = {}
         for name, own in self._problem.workloads[0].extents:
             size = extents.get(name) if name in self._key else own
-            if not isinstance(size, int):
+            # A NumPy integer, as shapes and lengths often are, is as good.
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
                 break
-            out[name] = size
+            out[name] = int(size)
         if len(out) < len(self._problem.workloads[0].extents) or not set(extents) <= set(out):
             found = _sizes(extents) or "none"
-            expected = f"extents {', '.join(self._key)}"
+            expected = f"extents {', '.join(self._key)} of at least 1"
             raise CallError(f"{self._problem.name}: expected {expected}, found {found}")
         return out
 

@@ -41,10 +41,14 @@ class Place:
             ConfigError: if its parts do not fit together.
         """
         problem, target, judge = parts_of(campaign)
-        plain, seed = campaign.target.plain, campaign.file.seed
+        resolved = {
+            "problem": campaign.problem.plain,
+            "target": campaign.target.plain,
+            "seed": campaign.file.seed,
+        }
         names = [name for name, _ in problem.workloads[0].extents]
         options = {k: v for k, v in campaign.problem.plain.items() if k not in ("name", *names)}
-        key = tuning_key(problem, target, plain, judge, seed)
+        key = tuning_key(problem, target, resolved, judge)
         return cls(problem, options, *device_of(target), key, tuple(target.missing))
 
     @property

@@ -22,7 +22,6 @@ from kernelwright.evaluators.cpu.policy import (
     Profile,
     StaticState,
 )
-from kernelwright.evaluators.early import LEAST
 from kernelwright.evaluators.naive import NAIVE_PROFILE
 from kernelwright.evaluators.naive.scope import unsuited
 from kernelwright.evaluators.target import Target
@@ -151,8 +150,8 @@ def _either(words: Sequence[str]) -> str:
 
 def _can_end_early(campaign: Campaign, judge: Mapping[str, Any]) -> None:
     screen, race = judge.get("screen", {}), judge.get("race", {})
-    if "cut" in screen and screen.get("pairs", 1) <= LEAST:
-        expected = f"judge.screen.pairs above {LEAST} for a screen that may end early"
+    if "cut" in screen and screen.get("pairs", 1) < 2:
+        expected = "judge.screen.pairs above 1 for a screen that may end early"
         found = str(screen.get("pairs", 1))
         raise campaign.document.error(("judge", "screen", "cut"), expected, found)
     if "extra" in race and campaign.file.judge.race.rounds is not None:

@@ -32,7 +32,7 @@ from kernelwright.search.plan import Plan
 from kernelwright.search.store import Store
 from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.trial import Event
-from kernelwright.search.tuning.cache import TuningCache, choice_line
+from kernelwright.search.tuning.cache import Snapshot, TuningCache, choice_line
 from kernelwright.search.tuning.identity import identity
 from kernelwright.search.tuning.key import TuningKey, canonical, spans, tensors_of
 from kernelwright.search.tuning.near import Neighbour, near
@@ -61,21 +61,18 @@ def split_machine(machine: str) -> tuple[str, str]:
 
 
 def tuning_key(
-    problem: Problem,
-    target: Target,
-    plain: Mapping[str, Any],
-    judge: Mapping[str, Any],
-    seed: int,
+    problem: Problem, target: Target, resolved: Mapping[str, Any], judge: Mapping[str, Any]
 ) -> TuningKey:
     """The key of a campaign's file.
 
     Args:
         problem: what is computed.
         target: where.
-        plain: the target's section of the resolved campaign.
+        resolved: the sections ``problem``, ``target`` and ``seed`` of the campaign with every
+            default; the seed keys simulated noise.
         judge: its judge's section.
-        seed: its seed, which keys simulated noise.
     """
+    plain, seed = resolved["target"], resolved["seed"]
     device, toolchain = device_of(target)
     repeats = isinstance(target, Repeats) and target.repeats
     simulated = target.deterministic and (repeats or target.evidence is Evidence.RECORDED)
@@ -87,12 +84,17 @@ def tuning_key(
         for option, value in plain.items()
         if option not in told and not (isinstance(value, str) and value in files)
     }
-    if is_plugin(name) and ".py:" in name:
-        files |= plugin_files(name.rpartition(":")[0])
+    defined = _definitions(problem)
+    # Where nothing but a reference of one's own says what is computed, its file does; a version is
+    # a promise that is soon forgotten while it is written.
+    own = [name] if defined else [name, str(resolved["problem"]["name"])]
+    for plugin in own:
+        if is_plugin(plugin) and ".py:" in plugin:
+            files |= plugin_files(plugin.rpartition(":")[0])
     return TuningKey(
         problem=problem.identity,
         tensors=tensors_of(problem),
-        computes=_computes(problem),
+        computes=_computes(problem, defined),
         workloads=tuple(map(spans, problem.workloads)),
         target=name.rpartition("/")[2],
         device=device,
@@ -104,8 +106,14 @@ def tuning_key(
     )
 
 
-def _computes(problem: Problem) -> str:
-    texts = [repr(problem.error_model.bound), str(problem.exact_on_integers)]
+def _computes(problem: Problem, definitions: Sequence[str]) -> str:
+    texts = [repr(problem.error_model.bound), str(problem.exact_on_integers), *definitions]
+    return hashlib.sha256(canonical(texts).encode()).hexdigest()[:32]
+
+
+def _definitions(problem: Problem) -> list[str]:
+    """What a problem computes, as loops, where it says so in tensors."""
+    texts = []
     for workload in problem.workloads:
         if any(isinstance(extent, ExtentRange) for _, extent in workload.extents):
             continue
@@ -113,15 +121,12 @@ def _computes(problem: Problem) -> str:
             texts.append(print_procedure(definition_of(problem, workload)))
         except CompilerError:
             continue
-    return hashlib.sha256(canonical(texts).encode()).hexdigest()[:32]
+    return texts
 
 
 def key_of(built: Built) -> TuningKey:
     """The key of a campaign's file in the cache."""
-    resolved = built.resolved
-    return tuning_key(
-        built.problem, built.target, resolved["target"], resolved["judge"], built.plan.seed
-    )
+    return tuning_key(built.problem, built.target, built.resolved, built.resolved["judge"])
 
 
 def declared_defaults(problem: Problem, target: Target) -> dict[str, Scalar]:
@@ -145,7 +150,7 @@ def serving_of(built: Built, events: Sequence[Event] = ()) -> Serving | None:
         return None
     cache, key, plan = TuningCache(Path(section["folder"])), key_of(built), built.plan
     opening = next((e.data for e in events if e.kind == CACHE), None)
-    snapshot, lost = cache.read(key, None if opening is None else opening["size"]), None
+    snapshot, lost = _read(cache, key, None if opening is None else opening["size"]), None
     if opening is not None and snapshot.sha256 != opening["sha256"]:
         was, now = opening["size"], snapshot.size
         lost = f"{snapshot.path}: expected the {was} bytes of then, found {now} other ones"
@@ -161,6 +166,7 @@ def serving_of(built: Built, events: Sequence[Event] = ()) -> Serving | None:
         deterministic=built.target.deterministic,
         pairs=plan.screen_pairs,
         state=plan.state,
+        may_cut=plan.screen_cut is not None,
     )
     return Serving(snapshot, terms, lost)
 
@@ -189,6 +195,16 @@ def warm_start_of(built: Built, events: Sequence[Event] = ()) -> WarmStart | Non
         return WarmStart(())
     known = near(problem, problem.workloads[0], device, folder=Path(section["folder"]))
     return WarmStart(seeds_of(known, current, section["near"]))
+
+
+def _read(cache: TuningCache, key: TuningKey, size: int | None) -> Snapshot:
+    """What is recorded for a key; nothing where that cannot be read, which is no reason to lose a
+    run either.
+    """
+    try:
+        return cache.read(key, size)
+    except OSError as error:
+        return Snapshot(cache.path(key), faults=(f"nothing was read: {error}",))
 
 
 def plan_with_cache(built: Built, events: Sequence[Event] = ()) -> Plan:

@@ -75,17 +75,19 @@ def _cliffs(space: KnobSpace, cost: Array) -> Array:
     """How much slower, on average, the neighbours of each row are; what is not valid or refused
     counts as a cliff.
     """
-    known = np.full(space.combinations, math.inf)
-    known[space.valid] = cost
+    valid = space.valid
     total, count = np.zeros(len(cost)), np.zeros(len(cost))
-    levels = np.stack(np.unravel_index(space.valid, space.shape), axis=1)
+    levels = space.levels_of(valid)
     own = np.where(np.isfinite(cost), cost, 0.0)
     stride = 1
     for knob in reversed(range(len(space.shape))):
         for step in (-1, 1):
             there = levels[:, knob] + step
             inside = (there >= 0) & (there < space.shape[knob])
-            near = known[np.where(inside, space.valid + step * stride, space.valid)]
+            wanted = np.where(inside, valid + step * stride, valid)
+            # Looked up among the valid ones: a table of all combinations may not fit anywhere.
+            place = np.minimum(np.searchsorted(valid, wanted), len(valid) - 1)
+            near = np.where(valid[place] == wanted, cost[place], math.inf)
             total += np.where(inside, np.clip(near - own, 0.0, CLIFF), 0.0)
             count += inside
         stride *= space.shape[knob]

@@ -1,7 +1,7 @@
 """The early cut: from which time on a candidate is clearly slower than the best so far, so that the
 rest of its samples need not be taken.
 
-A screen ends after `LEAST` samples or more if every one of them is above a limit: the time of the
+A screen ends after `least` samples or more if every one of them is above a limit: the time of the
 best candidate, times a margin that says what is slow enough to be given up, times how far the least
 of as many first samples may lie above a candidate's own time. That last factor is the greatest seen
 among the candidates before that were sampled to the end, so nothing is assumed of how times
@@ -22,7 +22,7 @@ import statistics
 from collections import deque
 from collections.abc import Sequence
 
-from kernelwright.evaluators.early import LEAST
+from kernelwright.evaluators.early import least
 
 # The candidates sampled to the end of which there have to be so many before one is given up, and
 # the latest of them that are looked at.
@@ -43,11 +43,11 @@ class Pace:
     def __init__(self, margin: float, pairs: int) -> None:
         if not 1 < margin < math.inf:
             raise ValueError(f"margin: expected a ratio above 1, found {margin}")
-        if pairs <= LEAST:
-            raise ValueError(f"pairs: expected more than {LEAST}, found {pairs}")
-        self._margin, self._pairs = math.log(margin), pairs
+        if pairs < 2:
+            raise ValueError(f"pairs: expected more than 1, found {pairs}")
+        self._margin, self._pairs, self._fewest = math.log(margin), pairs, least(pairs)
         self._best = math.inf
-        # How far the least of the first 2, 3, … samples of a candidate was above its own time.
+        # How far the least of the first 1, 2, … samples of a candidate was above its own time.
         self._pool: deque[list[float]] = deque(maxlen=POOLED)
 
     def learn(self, times_ns: Sequence[float]) -> None:
@@ -63,15 +63,15 @@ class Pace:
             return
         place = statistics.median(logs)
         self._best = min(self._best, place)
-        least, above = math.inf, []
+        lowest, above = math.inf, []
         for log in logs[: self._pairs]:
-            least = min(least, log)
-            above.append(least - place)
-        self._pool.append(above[LEAST - 1 : -1])
+            lowest = min(lowest, log)
+            above.append(lowest - place)
+        self._pool.append(above[self._fewest - 1 : -1])
 
     @property
     def limits_ns(self) -> tuple[float, ...]:
-        """For `LEAST` samples and each number above the times of which the least has to be above
+        """For `least` samples and each number above the times of which the least has to be above
         its own for the candidate to be given up; empty while too few candidates were sampled to
         the end.
         """

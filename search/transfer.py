@@ -81,7 +81,7 @@ def _recorded(space: KnobSpace, problem: Problem | None, recording: _Recording) 
     cost, known = recording.cost, recording.known
     ran = np.isfinite(cost)
     if known.mean() < NEARLY_WHOLE and ran.sum() >= FEWEST:
-        rows = coordinates(space.knobs, _levels(space))
+        rows = coordinates(space.knobs, space.levels_of(space.valid))
         cost = cost.copy()
         least = cost[ran].min()
         cost[~known] = least + predicted([(rows[ran], cost[ran] - least)], rows[~known])
@@ -96,7 +96,7 @@ def _carried(
     something else. What failed in most of them is expected to fail.
     """
     extents = dict(problem.workloads[0].fixed) if problem is not None else {}
-    levels = _levels(space)
+    levels = space.levels_of(space.valid)
     table = shape_coordinates(space.knobs, levels, extents)
     rows: list[tuple[Table, Array]] = []
     shapes, failed = set(), np.zeros(len(levels))
@@ -112,11 +112,6 @@ def _carried(
     cost = carried(rows, table)
     cost[2 * failed > len(rows)] = math.inf
     return Advice("transfer by shape", cost, 0.0)
-
-
-def _levels(space: KnobSpace) -> NDArray[np.int64]:
-    levels: NDArray[np.int64] = np.stack(np.unravel_index(space.valid, space.shape), axis=1)
-    return levels
 
 
 def _place(space: KnobSpace, row: Mapping[int, int], knobs: dict[str, object]) -> int | None:

@@ -53,7 +53,7 @@ def reads(rule: Constraint, names: Iterable[str]) -> frozenset[str]:
     expression, where = rule.parsed
     means: dict[str, frozenset[str]] = {}
     for name, definition in where:
-        means[name] = _followed(definition.names, means) & (knobs - {name})
+        means[name] = _followed(definition.names, means) & knobs
     return _followed(expression.names, means) & knobs
 
 

@@ -141,16 +141,16 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.BinOp(left, op, right):
             return _BINARY[type(op)](_evaluate(left, values), _evaluate(right, values))
         case ast.UnaryOp(ast.Not(), operand):
-            return np.logical_not(_evaluate(operand, values))
+            return np.logical_not(_true(_evaluate(operand, values)))
         case ast.UnaryOp(ast.USub(), operand):
             return np.negative(_evaluate(operand, values))
         case ast.UnaryOp(_, operand):
             return _evaluate(operand, values)
         case ast.BoolOp(op, parts):
             join = np.logical_and if isinstance(op, ast.And) else np.logical_or
-            out = _evaluate(parts[0], values)
+            out = _true(_evaluate(parts[0], values))
             for part in parts[1:]:
-                out = join(out, _evaluate(part, values))
+                out = join(out, _true(_evaluate(part, values)))
             return out
         case ast.Compare(left, ops, rights):
             sides = [_evaluate(side, values) for side in (left, *rights)]
@@ -161,11 +161,19 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
             return out
         case ast.IfExp(test, then, other):
             return np.where(
-                _evaluate(test, values), _evaluate(then, values), _evaluate(other, values)
+                _true(_evaluate(test, values)), _evaluate(then, values), _evaluate(other, values)
             )
         case ast.Call(ast.Name(name), arguments):
             return _CALLS[name](*(_evaluate(part, values) for part in arguments))
     raise AssertionError(f"unverified node {ast.dump(node)}")
+
+
+def _true(value: Any) -> Any:
+    """A value as a condition: what is not a number (``a % b`` with b = 0) is not true, so a rule
+    that comes to nothing does not hold.
+    """
+    some = np.asarray(value)
+    return (some != 0) & ~np.isnan(some) if some.dtype.kind == "f" else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +246,7 @@ class Constraint:
         Raises:
             ExpressionError: if it mixes text and numbers.
         """
-        out = np.asarray(self._evaluate(columns)[1], dtype=bool)
+        out = np.asarray(_true(self._evaluate(columns)[1]), dtype=bool)
         length = len(next(iter(columns.values())))
         return np.broadcast_to(out, (length,)).copy()
 

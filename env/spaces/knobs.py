@@ -32,6 +32,8 @@ from kernelwright.env.types import Candidate, Knob, Language, Scalar, knob_key, 
 # Products up to this size have tables of all combinations, and so many valid ones are listed.
 MAX_PRODUCT = 10_000_000
 MAX_INDEX = 2**62
+# Coins in one uniform variate: a double has no more.
+DRAWN_BITS = 53
 Draw = Callable[[], float]
 
 
@@ -111,8 +113,7 @@ class KnobSpace:
             EmptySpaceError: if there is none.
         """
         if self._members is not None:
-            levels = np.stack(np.unravel_index(self._members, self.shape), axis=1)
-            places = range(len(self.knobs))
+            places, levels = range(len(self.knobs)), self.levels_of(self._members)
             valid = self._members[satisfied(self.knobs, places, levels, self.constraints)]
         else:
             self._components = components(self.knobs, self.constraints)
@@ -187,7 +188,16 @@ class KnobSpace:
 
     def levels_of(self, indices: NDArray[np.int64]) -> NDArray[np.int32]:
         """Levels of some configurations, shape (configurations, knobs)."""
-        return np.stack(np.unravel_index(indices, self.shape), axis=1).astype(np.int32)
+        # One knob at a time: NumPy's own `unravel_index` knows no more than 64 axes.
+        out = np.empty((len(indices), len(self.shape)), dtype=np.int32)
+        for place, (stride, size) in enumerate(zip(self._strides, self.shape, strict=True)):
+            out[:, place] = indices // stride % size
+        return out
+
+    def indices_of(self, levels: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Flat indices of levels of shape (configurations, knobs): `levels_of` backwards."""
+        out: NDArray[np.int64] = levels.astype(np.int64) @ np.array(self._strides, dtype=np.int64)
+        return out
 
     @cached_property
     def columns(self) -> dict[str, NDArray[np.generic]]:
@@ -322,11 +332,12 @@ class KnobSpace:
         return self.candidate(self.index(candidate))
 
     def sample(self, rng: np.random.Generator) -> Candidate:
-        """A valid candidate, each equally likely."""
+        """A valid candidate, each equally likely; nearly so in a space that is not listed."""
         return self.candidate(self.sample_index(rng))
 
     def sample_index(self, rng: np.random.Generator) -> int:
-        """The flat index of a valid configuration, each equally likely.
+        """The flat index of a valid configuration, each equally likely; nearly so in a space that
+        is not listed (`env.spaces.enumeration`).
 
         Raises:
             ValueError: if the space is not listed and valid configurations are too rare to find.
@@ -380,9 +391,10 @@ class KnobSpace:
 
     def crossover_index(self, left: int, right: int, draw: Draw) -> int | None:
         """`crossover` on flat indices; ``draw`` gives uniform variates in [0, 1)."""
-        bits = int(draw() * (1 << len(self.shape)))
-        index = 0
-        for stride in self._strides:
+        index = bits = 0
+        for place, stride in enumerate(self._strides):
+            if place % DRAWN_BITS == 0:
+                bits = int(draw() * (1 << min(DRAWN_BITS, len(self.shape) - place)))
             a, left = divmod(left, stride)
             b, right = divmod(right, stride)
             index += (a if bits & 1 else b) * stride

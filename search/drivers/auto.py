@@ -58,6 +58,7 @@ FLAT = 0.1  # how steep times above are
 MOST = 512  # trials that the model stands on
 GOOD, LEAST_GOOD = 0.2, 4  # the trials whose values are liked by `density`
 MARGIN = 0.005  # log time by which an improvement must improve
+ROUNDING = 1e-9  # log times that differ by no more are equal
 
 
 class Auto:
@@ -212,7 +213,8 @@ class Auto:
             said = bias[self._field.places(handles)]
             slope = shrunk_slope(said, targets)
             bias, rest = slope * bias, targets - slope * said
-        level, scale = float(rest.mean()), float(rest.std()) or 1.0
+        level, scale = float(rest.mean()), float(rest.std())
+        scale = scale if scale > ROUNDING else 1.0
         standard = (rest - level) / scale
         if len(self._costs) >= self._fit_at:
             self._model.fit(standard)

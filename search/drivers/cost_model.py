@@ -7,8 +7,9 @@ pruned by its constraints before anything is proposed, and failed trials are lef
 regression (mixed in as "twice the slowest", they ruin the ranking). A model that knows something
 before anything is measured (a prior) is asked for every other of the first configurations too.
 
-A knob space is ranked whole. Of an open one a reservoir is ranked, to which every ask adds
-samples and with mutations of the best trials (Zheng et al., Ansor, OSDI 2020, section 5, in small).
+A knob space is ranked whole, as far as memory allows. Of a larger or an open one a reservoir is
+ranked, to which every ask adds samples and with mutations of the best trials (Zheng et al., Ansor,
+OSDI 2020, section 5, in small).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from pydantic import Field
 
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import KnobSpace, is_listed
+from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Problem, Proposal
 from kernelwright.search.driver import Journal
-from kernelwright.search.drivers.pool import Pool, make_pool
+from kernelwright.search.drivers.pool import Pool, is_ranked_whole, make_pool
 from kernelwright.search.models.model import Array, Model, Spreads, make_model, needs, note
 from kernelwright.search.trial import Trial, event
 
@@ -82,7 +83,7 @@ class CostModel:
         del batch
         rng = np.random.default_rng(seed)
         self._pool = make_pool(space, rng)
-        self._ranking: Ranking = _Table(space) if is_listed(space) else _Reservoir(self._pool)
+        self._ranking: Ranking = _Table(space) if is_ranked_whole(space) else _Reservoir(self._pool)
         self._model: Model = make_model(model, space, seed=seed, problem=problem, penalty=ridge)
         if kappa and not isinstance(self._model, Spreads):
             raise OptionError("kappa", f"0 with {model}, which tells no spread", f"{kappa:g}")

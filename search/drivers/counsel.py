@@ -39,6 +39,8 @@ class Counsel:
     def __init__(
         self, space: KnobSpace, advice: Sequence[Advice], rng: np.random.Generator
     ) -> None:
+        # Who knows no configuration (a model on whose device none fits) has nothing to say.
+        advice = [a for a in advice if np.isfinite(a.cost).any()]
         ranked = sorted(advice, key=lambda a: (a.distance > NEAR, a.distance == 0, a.distance))
         near = [a for a in ranked if a.distance <= NEAR]
         ranked = near or ranked

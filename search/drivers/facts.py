@@ -47,7 +47,7 @@ class Facts:
     def __init__(self, space: Space, problem: Problem | None = None) -> None:
         self._space = space
         self._known: dict[str, dict[str, float]] = {}
-        self._is_tiled = isinstance(space, KnobSpace) and set(TILES) <= set(space.names)
+        self._is_tiled = isinstance(space, KnobSpace) and _are_sizes(space)
         self._extents: Mapping[str, int] = {}
         self._itemsize = 2
         if problem is not None and self._is_tiled:
@@ -89,6 +89,15 @@ class Facts:
             "footprint": stage * float(knobs.get("stages", 1)),
             "parallelism": blocks * float(knobs.get("warps", 1)),
         }
+
+
+def _are_sizes(space: KnobSpace) -> bool:
+    """Whether a space has the knobs of a tiled GEMM with values that can be sizes: macros of a text
+    of one's own may have the same names and stand for anything.
+    """
+    known = {knob.name: knob.values for knob in space.knobs}
+    values = [v for name in (*TILES, "stages", "warps") for v in known.get(name, ())]
+    return set(TILES) <= set(known) and all(isinstance(v, int | float) and v > 0 for v in values)
 
 
 def _of_schedule(features: list[float]) -> dict[str, float]:

@@ -100,9 +100,9 @@ class TableField:
     """All valid configurations of a knob space."""
 
     def __init__(self, space: KnobSpace, rng: np.random.Generator) -> None:
-        self._rng = rng
+        self._space, self._rng = space, rng
         self._valid: Handles = space.valid
-        self._levels = np.stack(np.unravel_index(self._valid, space.shape), axis=1).astype(np.int32)
+        self._levels = space.levels_of(self._valid)
         self._rows = coordinates(space.knobs, self._levels)
         self._shape, self._twins = space.shape, twins(space.knobs)[:MIRRORS]
         self.dimension = self._rows.shape[1]
@@ -164,7 +164,7 @@ class TableField:
             other = np.concatenate(found)
             other[:, [left, right]] = other[:, [right, left]]
             found.append(other)
-        handles = np.ravel_multi_index(tuple(np.concatenate(found).T), self._shape)
+        handles = self._space.indices_of(np.concatenate(found))
         mask: Mask = np.isin(view.handles, handles)
         return mask
 

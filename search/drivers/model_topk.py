@@ -2,9 +2,9 @@
 heuristics (PyTorch Inductor's max-autotune among them).
 
 A few random configurations first, for a model that has to learn; then the space is ranked once and
-walked from the top. A knob space is ranked whole, of an open one a sample; where its end is reached
-another is drawn. Unlike `cost_model` nothing is learned on the way, so the ranking costs once and
-its mistakes stay.
+walked from the top. A knob space is ranked whole, of an open or a very large one a sample; where
+its end is reached another is drawn. Unlike `cost_model` nothing is learned on the way, so the
+ranking costs once and its mistakes stay.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from pydantic import Field
 
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
-from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.env.types import Problem, Proposal
-from kernelwright.search.drivers.pool import make_pool
+from kernelwright.search.drivers.pool import is_ranked_whole, make_pool
 from kernelwright.search.models.model import make_model, needs, note
 from kernelwright.search.trial import Trial
 
@@ -96,7 +95,7 @@ class ModelTopK:
 
     def _order(self) -> list[int]:
         """Unvisited handles by predicted time, the least last; ties by handle."""
-        if is_listed(self._space):
+        if is_ranked_whole(self._space):
             handles = [h for h in self._space.valid.tolist() if h in self._pool]
         else:
             drawn = [self._pool.look() for _ in range(self._sample)]

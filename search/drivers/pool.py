@@ -7,7 +7,7 @@ space the place in the order in which candidates were first seen. So one driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ EXHAUSTED = "every valid configuration of the space has been proposed"
 MAX_REDRAWS = 1000
 # How many one-step mutations stand for the neighbours of a candidate in an open space.
 NEIGHBOURS = 16
+# Numbers in a table of what models read of all configurations, a gigabyte of them.
+MOST_FEATURES = 2**27
 DRY = f"{MAX_REDRAWS} draws in a row gave no candidate that had not been proposed"
 
 
@@ -122,6 +124,16 @@ def listed(space: Space) -> KnobSpace:
             found = f"one of {space.combinations:,} combinations, too many to list"
         raise OptionError("name", "a space whose configurations can be listed", found)
     return space
+
+
+def is_ranked_whole(space: Space) -> TypeGuard[KnobSpace]:
+    """Whether a model can be asked about all configurations at once: they can be listed, and a
+    table of their features fits into memory.
+    """
+    if not is_listed(space):
+        return False
+    knobs = len(space.knobs)
+    return len(space.valid) * (knobs + knobs * (knobs + 1) // 2) <= MOST_FEATURES
 
 
 class ListedPool:

@@ -9,8 +9,13 @@ Vector = NDArray[np.float64]
 
 
 def spearman(left: Vector, right: Vector) -> float:
-    """Rank correlation with average ranks for ties (Spearman, 1904)."""
-    return float(np.corrcoef(_ranks(left), _ranks(right))[0, 1])
+    """Rank correlation with average ranks for ties (Spearman, 1904); 0 where one side is all ties
+    and ranks nothing.
+    """
+    ranks = _ranks(left), _ranks(right)
+    if any(np.ptp(each) == 0 for each in ranks):
+        return 0.0
+    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def _ranks(values: Vector) -> Vector:

@@ -61,7 +61,12 @@ class Ridge:
         gram = n * covariance / np.outer(scale, scale)
         right = (self._xy - n * mean * target) / scale
         gram[np.diag_indices_from(gram)] += self._penalty
-        weights: Array = np.linalg.solve(gram, right) / scale
+        try:
+            weights: Array = np.linalg.solve(gram, right)
+        except np.linalg.LinAlgError:
+            # The penalty is lost in rounding: of all weights that fit the smallest.
+            weights = np.linalg.lstsq(gram, right, rcond=None)[0]
+        weights = weights / scale
         return weights, float(target - weights @ (mean + self._shift))
 
     def predict(self, features: Array) -> Array:

@@ -1,9 +1,10 @@
 """The tuning cache on disk: a folder with one file a key, ``PROBLEM/DIGEST.jsonl``, append-only.
 
-The first line holds the key in full. Writers take a lock on the file and write their lines in one
-piece; a line that was cut off by a crash is closed by the next writer, skipped by readers and
-reported. What a reader saw is a prefix of the file, named by its length and hash, so a campaign
-that is resumed sees the same records whatever was added since.
+The first line holds the key in full (where it was damaged, the next writer says it again). Writers
+take a lock on the file and write their lines in one piece; a line that was cut off by a crash is
+closed by the next writer, skipped by readers and reported. What a reader saw is a prefix of the
+file, named by its length and hash, so a campaign that is resumed sees the same records whatever was
+added since.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from kernelwright.search.tuning.record import CHOICE, KEY, TRIAL, Record, conten
 
 FORMAT = 1
 _EMPTY = hashlib.sha256(b"").hexdigest()
+# How a line with a key begins, and no other.
+_KEY_LINE = f'{{"kind":"{KEY}"'.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +100,28 @@ class TuningCache:
                     said.add(meaning)
                     fresh.append(text)
                     added += 1
-            if not added:
+            # Without its key a file is not found by those who look for others' records.
+            if not (added or (raw and fresh)):
                 return 0
             # A line that a crash has cut off ends here, and is skipped as damaged.
             start = "\n" if raw and not raw.endswith(b"\n") else ""
-            _write_whole(file.fileno(), (start + "\n".join(fresh) + "\n").encode())
-            os.fsync(file.fileno())
+            try:
+                _write_whole(file.fileno(), (start + "\n".join(fresh) + "\n").encode())
+                os.fsync(file.fileno())
+            except OSError:
+                # All or nothing: a disk that is full is not filled further with a part of it.
+                os.ftruncate(file.fileno(), len(raw))
+                raise
         return added
 
     def known(self, problem: str | None = None) -> Iterator[TuningKey]:
         """The keys that something is recorded for, in the order of their files; of one problem
-        (``name@version``) if it is given. A file without a readable key is passed over.
+        (``name@version``) if it is given. A file without any readable key is passed over.
         """
         for path in sorted(self.folder.glob("*/*.jsonl")):
             with suppress(OSError, ValueError):
-                first = _bytes(path).split(b"\n", 1)[0].decode()
-                key = TuningKey.from_json(opened(first, path.stem)["of"])
-                if key.digest == path.stem and problem in (None, key.problem):
+                key = _key_in(_bytes(path), path.stem)
+                if key is not None and problem in (None, key.problem):
                     yield key
 
     @contextmanager
@@ -138,6 +146,21 @@ def _bytes(path: Path) -> bytes:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_SH)
         return file.read()
+
+
+def _key_in(raw: bytes, digest: str) -> TuningKey | None:
+    """The key that a file holds: on its first line, unless that was damaged; then whoever wrote
+    next has said it again.
+    """
+    for line in raw.split(b"\n"):
+        if not line.startswith(_KEY_LINE):
+            continue
+        with suppress(ValueError):
+            data = opened(line.decode(errors="replace"), digest)
+            key = TuningKey.from_json(data.get("of") or {})
+            if key.digest == digest:
+                return key
+    return None
 
 
 def _snapshot(path: Path, raw: bytes, key: TuningKey) -> Snapshot:

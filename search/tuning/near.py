@@ -42,7 +42,7 @@ def near(
 ) -> Iterator[Neighbour]:
     """Trials of the same problem at other shapes or on other devices, the nearest key first and
     within a key the fastest first; each configuration of a key once. Keys are read as they are come
-    to.
+    to; one that cannot be read has no trials.
 
     Args:
         problem: whose trials; another version of it is another problem.
@@ -66,9 +66,13 @@ def near(
 
 
 def _of(cache: TuningCache, key: TuningKey, distance: float, *, failed: bool) -> list[Neighbour]:
+    try:
+        records = cache.read(key).trials
+    except OSError:
+        return []
     speedups = {
         record.means: (None if record.failure else record.objective, record.candidate)
-        for record in cache.read(key).trials
+        for record in records
     }
     chosen = [(s, candidate) for s, candidate in speedups.values() if failed or s is not None]
     chosen.sort(key=lambda pair: (pair[0] is None, -(pair[0] or 0.0), pair[1].key))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pprint import pformat
@@ -139,15 +140,52 @@ def read_table(text: str) -> list[Row]:
     try:
         data = json.loads(text)
         found, rows = data["format"], data["rows"]
-        for row in rows if found == TABLE_FORMAT else ():
-            candidate_of(row)
-            place(row), better(row)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if not isinstance(rows, list):
+            raise ValueError(f"expected a list of rows, found {rows!r:.80}")
+        for number, row in enumerate(rows if found == TABLE_FORMAT else ()):
+            _check(row, f"row {number + 1}")
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         what = (str(error).splitlines() or ["damage"])[0]
         raise ValueError(f"expected a table (export --table), found damage: {what}") from None
     if found != TABLE_FORMAT:
         raise ValueError(f"expected a table of format {TABLE_FORMAT}, found {found!r}")
-    return list(rows)
+    return rows
+
+
+# What a row's entries are, where a program reads them.
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("problem", "device", "means", "status", "when"), ((str,), "text")),
+    **dict.fromkeys(("options", "target"), ((dict,), "a mapping")),
+    **dict.fromkeys(("toolchain", "baseline"), ((str, type(None)), "text or null")),
+    "speedup": ((int, float), "a number"),
+    **dict.fromkeys(("ci_low", "library_high"), ((int, float, type(None)), "a number or null")),
+}
+
+
+def _check(row: Mapping[str, Any], where: str) -> None:
+    """See that a row is whole: what is wrong with it is said when a table is read, and not by the
+    first call that meets it.
+
+    Raises:
+        ValueError: naming the entry.
+    """
+    if not isinstance(row, dict):
+        raise ValueError(f"{where}: expected a mapping, found {row!r:.80}")
+    for name, (kinds, expected) in _KINDS.items():
+        value = row.get(name)
+        fits = name in row and isinstance(value, kinds) and not isinstance(value, bool)
+        if not fits or (isinstance(value, float) and not math.isfinite(value)):
+            found = f"{value!r:.80}" if name in row else "nothing"
+            raise ValueError(f"{where}: {name}: expected {expected}, found {found}")
+    sizes = row.get("extents")
+    each = sizes if isinstance(sizes, list) else [sizes]
+    if not each or not all(e and isinstance(e, dict) for e in each):
+        raise ValueError(f"{where}: extents: expected sizes by name, found {sizes!r:.80}")
+    try:
+        candidate_of(row)
+        place(row), better(row), _order(dict(row))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {(str(error).splitlines() or ['damage'])[0]}") from None
 
 
 # How tables are written

@@ -34,7 +34,9 @@ from kernelwright.env.types import (
     Verdict,
     knob_candidate,
 )
+from kernelwright.evaluators.early import least
 from kernelwright.evaluators.statistics import speedup
+from kernelwright.search.answers import samples_ns
 from kernelwright.search.trial import Trial
 from kernelwright.search.tuning.cache import Snapshot
 from kernelwright.search.tuning.identity import completed
@@ -59,7 +61,7 @@ ALL, FAILURES = "all", "failures"
 class Terms:
     """How a campaign's candidates are looked up: what a candidate means, whether it is one of the
     space, the baseline, the declared defaults of knobs that a record may lack, and how its judge
-    judges.
+    judges: how many samples a screen takes, and whether it may end early.
     """
 
     identify: Callable[[Candidate], str]
@@ -69,6 +71,7 @@ class Terms:
     deterministic: bool
     pairs: int = 1
     state: CacheState = CacheState.COLD
+    may_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +208,19 @@ class Serving:
 
     def _is_comparable(self, record: Record) -> bool:
         same = completed(record.baseline, self._terms.defaults) == self._baseline
-        return same and any(stage is Stage.SCREEN for stage, _ in record.verdicts)
+        return same and self._is_as_asked(_readable(record, Stage.SCREEN))
+
+    def _is_as_asked(self, screen: Verdict | None) -> bool:
+        """Whether a screen took as many samples as one of this campaign would. A verdict that is a
+        function of its request is that of another request if it took others; where times are
+        measured a judge takes fewer of what is slow, as it sees fit.
+        """
+        if screen is None or not self._terms.deterministic:
+            return screen is not None
+        wanted = self._terms.pairs
+        counts = [len(times) for times in samples_ns(screen).values()]
+        fewest = least(wanted) if self._terms.may_cut else wanted
+        return all(fewest <= count <= wanted for count in counts)
 
     # Serving
 

@@ -456,3 +456,51 @@ def test_kernels_of_this_machine_are_tuned_kept_and_called(searches):
     frozen = tuned(("rows", "cols"), "row_sum", table="t.json", frozen=True)
     assert np.allclose(frozen(x), x.sum(axis=1), atol=1e-4)
     assert [k._extents for k in frozen._kernels.values()] == [{"rows": 64, "cols": 64}]
+
+
+BROKEN = [
+    (lambda row: row.pop("means"), "row 1: means: expected text, found nothing"),
+    (lambda row: row.pop("baseline"), "row 1: baseline: expected text or null, found nothing"),
+    (lambda row: row.update(speedup=None), "row 1: speedup: expected a number, found None"),
+    (lambda row: row.update(speedup=float("nan")), "row 1: speedup: expected a number, found nan"),
+    (lambda row: row.update(library_high="x"), "library_high: expected a number or null"),
+    (lambda row: row.update(target=3), "row 1: target: expected a mapping, found 3"),
+    (lambda row: row.update(extents=[]), "row 1: extents: expected sizes by name"),
+    (lambda row: row.update(extents={"m": "x"}), "row 1: invalid literal"),
+    (lambda row: row.update(status="good"), "row 1: 'good' is not a valid"),
+]
+
+
+@pytest.mark.parametrize("place", range(len(BROKEN)))
+def test_a_row_that_is_not_whole_is_refused_when_the_table_is_read(table, place):
+    change, message = BROKEN[place]
+    row = table()
+    change(row)
+    Path("t.json").write_text(json.dumps({"format": 1, "rows": [row]}))
+    with pytest.raises(ConfigError, match=message):
+        tuned(table="t.json", on_miss="baseline", **MODEL)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 1, "rows": {}}'])
+def test_what_is_no_table_is_refused(text, tmp_path):
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="expected a table"):
+        tuned(table=path, on_miss="baseline", **MODEL)
+
+
+def test_of_nothing_the_function_s_answer_is_given_and_nothing_is_searched(searches):
+    matmul = tuned(**MODEL)
+    empty = matmul(np.ones((0, 30), np.float32), np.ones((30, 25), np.float32))
+    assert empty.shape == (0, 25)
+    none = matmul(np.ones((2, 0), np.float32), np.ones((0, 3), np.float32))
+    assert none.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert searches == []
+
+
+def test_extents_are_whole_numbers_of_any_kind():
+    matmul = tuned(on_miss="baseline", **MODEL)
+    assert matmul.bucket(m=np.int64(17), n=32, k=31) == {"m": 32, "n": 32, "k": 32}
+    for wrong in (0, -4, True, 3.0):
+        with pytest.raises(CallError, match="expected extents m, n, k of at least 1"):
+            matmul.bucket(m=wrong, n=32, k=31)

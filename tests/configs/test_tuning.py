@@ -448,3 +448,38 @@ def test_on_this_machine_claims_are_fresh_whatever_is_served():
     ]
     assert all(confirmed)
     assert not confirmed[0] & confirmed[1]
+
+
+def test_a_file_that_cannot_be_read_is_no_reason_to_lose_a_run(caplog):
+    path = TuningCache(Path("known")).path(Place.of(read_config(GEMM)).key)
+    path.mkdir(parents=True)
+    summary = go("a")
+    assert (summary["trials"], summary["served"]) == (24, 0)
+    assert "nothing was read" in caplog.text
+    assert "nothing was kept" in caplog.text
+
+
+REFERENCE = """
+from dataclasses import replace
+from kernelwright.env.problems.matmul import matmul
+
+def reference(arrays):
+    return {"C": arrays["A"].astype("f8") @ arrays["B"].astype("f8")}
+
+def make():
+    found = matmul(m=32, n=32, k=32)
+    return replace(found, name="mine", reference=reference, definition=None, sketch=None)
+"""
+
+
+def test_the_file_of_a_problem_that_only_its_reference_defines_is_in_the_key():
+    def key():
+        section = {"name": "mine.py:make"}
+        parts = {"problem": section, "space": {"kind": "source"}, "target": {"name": "cpu"}}
+        return Place.of(read_config({**GEMM, **parts})).key
+
+    Path("mine.py").write_text(REFERENCE)
+    first = key()
+    assert key() == first
+    Path("mine.py").write_text(REFERENCE.replace("@", "* 2 @"))
+    assert key() != first

@@ -126,3 +126,19 @@ def test_rules_that_mix_text_and_numbers_are_refused():
 def test_reasons_reach_nothing_but_values(reason):
     with pytest.raises(ExpressionError, match="name:format"):
         Constraint("c", "a > 1", reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        ("a % b", [(1, 2)]),
+        ("a % b or a == 2", [(1, 2), (2, 0), (2, 1), (2, 2)]),
+        ("a % b and 1", [(1, 2)]),
+        ("1 if a % b else 0", [(1, 2)]),
+        ("a % b == 0", [(1, 1), (2, 1), (2, 2)]),
+    ],
+)
+def test_what_is_not_a_number_does_not_hold(text, valid):
+    space = KnobSpace([Knob("a", (1, 2)), Knob("b", (0, 1, 2))], [Constraint("c", text, "r")])
+    found = [tuple(space.candidate(i).knobs.values()) for i in space.valid.tolist()]
+    assert found == valid

@@ -213,3 +213,27 @@ def test_what_is_listed_is_what_holds(data):
         made = space.candidate(i)
         assert made == knob_candidate(product[i])
         assert made.payload == knob_candidate(product[i]).payload
+
+
+def test_there_may_be_more_knobs_than_arrays_have_axes():
+    space = KnobSpace([*(Knob(f"k{i}", (i,)) for i in range(1100)), Knob("z", (1, 2, 3))])
+    assert space.levels_of(space.valid)[:, -1].tolist() == [0, 1, 2]
+    assert space.indices_of(space.levels_of(space.valid)).tolist() == space.valid.tolist()
+    assert space.feature_rows(space.valid[:1]).shape[0] == 1
+    assert space.crossover_index(0, 2, np.random.default_rng(0).random) in (0, 2)
+    members = KnobSpace(space.knobs, members=np.array([0, 2]))
+    assert members.valid.tolist() == [0, 2]
+
+
+def test_of_many_knobs_each_comes_from_either_parent():
+    space = KnobSpace([Knob(f"b{i}", (0, 1)) for i in range(60)])
+    rng = np.random.default_rng(0)
+    ones = [space.unflat(space.crossover_index(2**60 - 1, 0, rng.random)) for _ in range(400)]
+    assert np.abs(np.mean(ones, axis=0) - 0.5).max() < 0.12
+
+
+def test_a_definition_named_like_the_knob_that_it_reads_depends_on_it():
+    rule = Constraint("c", "x <= 4", "{x} is above 4", where=(("x", "x * 2"),))
+    space = KnobSpace([Knob("x", (1, 2, 3, 4)), Knob("y", (1, 2))], [rule])
+    assert {space.candidate(i).knobs["x"] for i in space.valid.tolist()} == {1, 2}
+    assert space.check(knob_candidate({"x": 3, "y": 1}))

@@ -247,3 +247,29 @@ def test_goes_on_when_everything_fails_until_the_space_ends():
         number += len(proposals)
     assert number == len(space.valid)
     assert driver.stopped
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_times_are_no_differences_to_learn():
+    space = KnobSpace([Knob("a", (-5, -1, 0, 3, 7)), Knob("b", (1, 2, 4)), Knob("c", (0, 1))])
+    trials = drive(Auto(space, seed=0, batch=1), 30, lambda candidate: math.log2(10 / 7))
+    assert len({t.candidate.key for t in trials}) == 30
+
+
+@pytest.mark.filterwarnings("error")
+def test_advice_on_equal_times_and_advice_that_knows_nothing():
+    space, rng = KnobSpace([Knob("a", tuple(range(20)))]), np.random.default_rng(0)
+    handles, said = space.valid[:10].tolist(), np.arange(20.0)
+    full = Counsel(space, [Advice("some", said, 0.0)], rng)
+    assert full.opinion(handles, np.full(10, 3.0)) is None
+    empty = Counsel(space, [Advice("none", np.full(20, math.inf), 0.0)], rng)
+    assert empty.opinion(handles, np.arange(10.0)) is None
+    assert empty.propose(0, make_pool(space, rng)) is None
+
+
+def test_advice_is_ordered_where_few_of_very_many_combinations_are_valid():
+    knobs = [Knob(f"b{i}", tuple(range(32))) for i in range(10)]
+    rules = [own_rule(f"b{i} == b0", frozenset(k.name for k in knobs)) for i in range(1, 10)]
+    space = KnobSpace(knobs, rules)
+    advice = Advice("some", np.arange(32.0), 0.0)
+    assert advice.order(space, np.random.default_rng(0)).tolist() == list(range(32))

@@ -11,7 +11,7 @@ from toys import c, plan, run
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Reference, Request, Role, Stage
-from kernelwright.evaluators.early import LEAST, taken
+from kernelwright.evaluators.early import least, taken
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.noise import Noise
 from kernelwright.search.campaign import Extension
@@ -27,6 +27,9 @@ SPACE = KnobSpace(PROBLEM.knobs, JUDGE.constraints, default=PROBLEM.unscheduled)
 CUT = {"screen_pairs": 7, "screen_cut": 1.15, "race_extra": 0.25}
 
 
+LEAST = least(7)
+
+
 def ask(cut_ns, pairs=7):
     against = (Reference(Role.BASELINE, c(1)),)
     return Request(c(2), Stage.SCREEN, against, pairs=pairs, cut_ns=cut_ns)
@@ -38,14 +41,20 @@ def ask(cut_ns, pairs=7):
         ([9.0] * 7, (), 7),
         ([9.0] * 7, (8.0, 8.0, 8.0, 8.0), LEAST),
         ([9.0] * 7, (8.0,), LEAST),
-        ([9.0] * 7, (10.0, 10.0, 8.0, 8.0), 5),
+        ([9.0] * 7, (10.0, 10.0, 8.0, 8.0), 3),
+        ([9.0] * 32, (8.0,) * 29, 3),
         # One fast call is enough to be measured to the end.
-        ([9.0, 9.0, 7.0, 9.0, 9.0, 9.0, 9.0], (8.0, 8.0, 8.0, 8.0), 7),
+        ([7.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0], (8.0, 8.0, 8.0, 8.0), 7),
         ([8.0] * 7, (8.0, 8.0, 8.0, 8.0), 7),
     ],
 )
 def test_a_screen_ends_when_every_sample_was_above_the_limit(times, cut_ns, count):
-    assert taken(ask(cut_ns), times.__getitem__) == tuple(times[:count])
+    assert taken(ask(cut_ns, len(times)), times.__getitem__) == tuple(times[:count])
+
+
+@pytest.mark.parametrize(("pairs", "count"), [(2, 1), (5, 1), (8, 2), (12, 3), (100, 3)])
+def test_a_short_screen_goes_by_fewer_samples(pairs, count):
+    assert least(pairs) == count
 
 
 def test_nobody_is_cut_before_enough_were_sampled_to_the_end():
@@ -62,7 +71,7 @@ def test_slow_first_calls_and_scatter_raise_the_limits():
     pace = Pace(1.15, 7)
     for _ in range(FEWEST):
         pace.learn([40.0, 30.0, 20.0, 10.0, 10.0, 10.0, 10.0])
-    assert pace.limits_ns == pytest.approx((23.0, 11.5, 11.5, 11.5))
+    assert pace.limits_ns == pytest.approx((46.0, 34.5, 23.0, 11.5, 11.5, 11.5))
 
 
 def test_what_was_cut_is_never_the_best_so_far():
@@ -85,7 +94,7 @@ def test_candidates_within_the_margin_are_hardly_ever_cut(spread):
     assert cut == 0
 
 
-@pytest.mark.parametrize(("margin", "pairs"), [(1.0, 7), (math.inf, 7), (1.15, LEAST)])
+@pytest.mark.parametrize(("margin", "pairs"), [(1.0, 7), (math.inf, 7), (1.15, 1)])
 def test_a_pace_that_could_cut_nothing_or_anything_is_refused(margin, pairs):
     with pytest.raises(ValueError, match=r"margin|pairs"):
         Pace(margin, pairs)

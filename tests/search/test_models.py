@@ -13,6 +13,7 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.evaluators.gpu_model import GpuModel
+from kernelwright.search.drivers import pool
 from kernelwright.search.drivers.cost_model import CostModel
 from kernelwright.search.drivers.model_topk import ModelTopK
 from kernelwright.search.models.model import make_model
@@ -287,3 +288,23 @@ def test_failures_only_are_no_ranking():
         [judged(24 + i, p.candidate, sloping(p.candidate)) for i, p in enumerate(proposals)]
     )
     assert driver.ask(8)
+
+
+@pytest.mark.parametrize("driver", [CostModel, ModelTopK])
+def test_of_a_space_whose_features_fit_nowhere_samples_are_ranked(driver, monkeypatch):
+    monkeypatch.setattr(pool, "MOST_FEATURES", 100)
+    monkeypatch.setattr(KnobSpace, "feature_table", None)
+    found = drive(driver(GEMM, seed=0, batch=8, initial=16), 96, lambda c: float(-truth([c])[0]))
+    assert len({t.candidate.key for t in found}) == 96
+    # It still is guided: what it chose is faster than what was drawn.
+    drawn, chosen = (np.median([t.objective for t in part]) for part in (found[:16], found[16:]))
+    assert chosen > drawn
+    small = SPACE if len(SPACE.valid) < 400 else GEMM
+    trials = drive(driver(small, seed=0, batch=8), len(small.valid) + 8, lambda c: 1.0)
+    assert len(trials) == len(small.valid)
+
+
+def test_a_penalty_that_is_lost_in_rounding_is_no_error():
+    model = Ridge(1e-300)
+    model.add(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]), np.array([1.0, 2.0, 3.0]))
+    assert model.predict(np.array([[4.0, 8.0]])) == pytest.approx([4.0])

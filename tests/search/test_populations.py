@@ -211,3 +211,11 @@ def test_a_knob_named_like_an_axis_is_used_by_level():
     space = KnobSpace([Knob("x", (100, 200, 300))])
     driver = MapElites(space, seed=0, batch=1)
     assert driver.niche(judged(0, knob_candidate({"x": 300}), 0.0)) == (2,)
+
+
+@pytest.mark.parametrize("values", [(0, 8), ("x", 8), (-4, 8)])
+@pytest.mark.parametrize("driver", [MapElites, Pareto])
+def test_knobs_that_are_only_named_like_tiles_are_no_tiles(driver, values):
+    space = KnobSpace([Knob("bm", values), Knob("bn", (0, 8, 16)), Knob("bk", (2, 4))])
+    assert Facts(space).computed == ()
+    assert len(drive(driver(space, seed=0, batch=4), 12, lambda c: float(c.knobs["bn"]))) == 12

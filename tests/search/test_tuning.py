@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -577,3 +579,71 @@ def test_ranges_are_taken_at_their_middle():
     ranged = spans(Workload((("n", ExtentRange(16, 64)),)))
     assert octaves(ranged, spans(workload(32))) == 0.0
     assert octaves(ranged, spans(Workload((("m", 32),)))) is None
+
+
+def test_a_file_whose_key_was_damaged_is_found_again_after_the_next_writer(tmp_path):
+    cache = TuningCache(tmp_path)
+    cache.append(KEY, [record(1).to_line()])
+    path = cache.path(KEY)
+    path.write_text(path.read_text()[40:])
+    assert list(cache.known()) == []
+    # Also by one that has nothing new to say.
+    assert cache.append(KEY, [record(1).to_line()]) == 0
+    assert list(cache.known()) == [KEY]
+    assert [r.trial for r in cache.read(KEY).trials] == [1]
+    before = path.read_bytes()
+    assert cache.append(KEY, [record(1).to_line()]) == 0
+    assert path.read_bytes() == before
+
+
+def sampled(number, *times):
+    found = verdict()
+    measured = replace(found.measurements[0], samples=Unpaired(times, (10.0,)))
+    screen = (Stage.SCREEN, verdict_data(replace(found, measurements=(measured,))))
+    return replace(record(number), verdicts=(screen,))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "may_cut", "deterministic", "served"),
+    [
+        (5, False, True, {2}),
+        (5, True, True, {1, 2}),
+        (1, False, True, {3}),
+        (3, True, True, {1}),
+        (5, False, False, {1, 2, 3}),
+    ],
+)
+def test_a_screen_of_so_many_samples_is_served_to_those_that_take_as_many(
+    tmp_path, pairs, may_cut, deterministic, served
+):
+    cache, space = TuningCache(tmp_path), KnobSpace([Knob("a", (1, 2, 3, 10))])
+    records = [sampled(1, 5.0, 5.0, 5.0), sampled(2, 5.0, 5.0, 5.0, 5.0, 5.0), sampled(3, 5.0)]
+    cache.append(KEY, [r.to_line() for r in records])
+    base = terms(space, knob_candidate({"a": 10}), deterministic=deterministic)
+    serving = Serving(cache.read(KEY), replace(base, pairs=pairs, may_cut=may_cut))
+    serving.begin({"serves": ALL})
+    found = {n for n in (1, 2, 3) if serving.find(knob_candidate({"a": n})) is not None}
+    assert found == served
+    assert serving.probe().candidate.knobs["a"] in served
+
+
+def test_what_a_full_disk_does_not_take_whole_is_not_kept_in_part(tmp_path, monkeypatch):
+    cache = TuningCache(tmp_path)
+    cache.append(KEY, [record(1).to_line()])
+    before = cache.path(KEY).read_bytes()
+    room, write = [40], os.write
+
+    def until_full(handle, data):
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(handle, data[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", until_full)
+    with pytest.raises(OSError, match="No space"):
+        cache.append(KEY, [record(2).to_line()])
+    monkeypatch.undo()
+    assert cache.path(KEY).read_bytes() == before
+    assert cache.append(KEY, [record(2).to_line()]) == 1
+    assert cache.read(KEY).faults == ()
