@@ -607,9 +607,10 @@ def sampled(number, *times):
     ("pairs", "may_cut", "deterministic", "served"),
     [
         (5, False, True, {2}),
-        (5, True, True, {1, 2}),
+        (5, True, True, {1, 2, 3}),
         (1, False, True, {3}),
-        (3, True, True, {1}),
+        (3, True, True, {1, 3}),
+        (9, True, True, {1, 2}),
         (5, False, False, {1, 2, 3}),
     ],
 )
