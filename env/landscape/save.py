@@ -98,9 +98,13 @@ def convert(path: Path, out: Path, form: str | None = None) -> Conversion:
     """Read one file and write another.
 
     Raises:
-        LandscapeError: if the first is no landscape, or the other's format cannot hold it.
+        LandscapeError: if the first is no landscape, the other is the same file (most formats hold
+            less) or its format cannot hold it.
     """
-    source, written = Source(path), format_of(out, form)
+    written = format_of(out, form)
+    if out.exists() and out.samefile(path):
+        raise LandscapeError(f"{out}: expected another file than the one that is read")
+    source = Source(path)
     read = recognise(source)
     if read != "t1":
         landscape = read_source(source)

@@ -61,6 +61,9 @@ def from_t4(source: Source) -> Landscape:
     metadata = source.document.get("metadata") or {}
     if not isinstance(results, list) or not isinstance(metadata, dict):
         raise source.error(f"expected T4's results and metadata, found {results!r:.80}")
+    if not source.whole and "metadata" not in source.document:
+        expected = "metadata before the results of a file that breaks off"
+        raise source.error(f"expected {expected}, found none: the unit of times is not known")
     dropped, entries = 0, []
     objectives: tuple[str, ...] = ()
     units: dict[str, str] = {}
