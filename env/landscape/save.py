@@ -76,7 +76,12 @@ def render(landscape: Landscape, form: str) -> tuple[str, tuple[str, ...]]:
     """
     module, _, name = WRITERS[form].partition(":")
     write: Any = getattr(import_module(module), name)
-    text, lost = write(landscape)
+    try:
+        text, lost = write(landscape)
+    except LandscapeError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise LandscapeError(f"{form} cannot hold it: {error}") from None
     return text, lost
 
 

@@ -21,6 +21,7 @@ from kernelwright.env.landscape.kernel_tuner import mean_of, time_in
 from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
 from kernelwright.env.landscape.rows import (
     FACTS,
+    errors_alike,
     facts_of,
     frozen,
     is_number,
@@ -199,7 +200,10 @@ def to_t4(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     failed = {name for e in landscape.entries if e.error is not None for name, _ in e.metrics}
     error = {*(landscape.objectives[:1] or ("time",))}
     taken = sorted(
-        (metrics & {*FACTS, _RELATIVE}) | (metadata.keys() & _METADATA) | (failed & error)
+        (metrics & {*FACTS, _RELATIVE})
+        | (metadata.keys() & _METADATA)
+        | (failed & error)
+        | errors_alike(landscape, failed=True)
     )
     if taken:
         raise LandscapeError(f"expected other names than {', '.join(taken)} in T4")

@@ -10,7 +10,13 @@ import pytest
 from kernelwright.env.landscape import source as source_module
 from kernelwright.env.landscape.open import read_landscape
 from kernelwright.env.landscape.python_values import values_of
-from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
+from kernelwright.env.landscape.record import (
+    Entry,
+    Failure,
+    JsonText,
+    Landscape,
+    LandscapeError,
+)
 from kernelwright.env.landscape.save import convert, render
 from kernelwright.env.landscape.source import Source
 from kernelwright.env.landscape.t1 import from_t1
@@ -244,3 +250,35 @@ def test_places_of_helions_lists_are_put_by_their_number():
     names = tuple(name for name, _ in knobs)
     best = json.loads(render(Landscape("k", "", (), names, (Entry(knobs, (1.0,)),)), "helion")[0])
     assert json.loads(best["config"]) == {"block_sizes": [2**place for place in range(11)]}
+
+
+@pytest.mark.parametrize("form", ["kernel_tuner", "t4"])
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_metric_in_words_is_not_taken_for_an_error(tmp_path, form, ran):
+    way = {"times": (1.0,)} if ran else {"error": "x", "failure": Failure.RUNTIME}
+    entry = Entry((("a", 1),), metrics=(("speed", "high"),), unit="ms", cost_unit="ms", **way)
+    found = Landscape("k", "", (), ("a",), (entry,), objectives=("time", "speed"))
+    if form == "t4" and ran:
+        (tmp_path / "a_t4.json").write_text(render(found, form)[0])
+        assert read_landscape(tmp_path / "a_t4.json") == found
+        return
+    with pytest.raises(LandscapeError, match="expected other names than speed"):
+        render(found, form)
+
+
+@pytest.mark.parametrize(("form", "unit"), [("kernel_tuner", "ns"), ("triton", "ns")])
+def test_a_time_does_not_become_nothing(form, unit):
+    entry = Entry((("a", 1),), (5e-324,), unit=unit)
+    with pytest.raises(LandscapeError, match="expected a time that its unit can hold"):
+        render(Landscape("k", "", (), ("a",), (entry,)), form)
+
+
+def test_a_problem_size_in_the_metadata_does_not_become_extents(tmp_path):
+    entry = Entry((("a", 1),), (1.0,), unit="ms", cost_unit="ms")
+    for extents in ((), (("m", 8),), (("x", 8),)):
+        found = Landscape("k", "", extents, ("a",), (entry,), metadata=(("problem_size", 8),))
+        (tmp_path / "a.json").write_text(render(found, "kernel_tuner")[0])
+        assert read_landscape(tmp_path / "a.json") == found
+    odd = Landscape("k", "", (), ("a",), (entry,), metadata=(("problem_size", JsonText("[8]")),))
+    with pytest.raises(LandscapeError, match="other names than problem_size"):
+        render(odd, "kernel_tuner")
