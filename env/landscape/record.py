@@ -216,6 +216,18 @@ class Landscape:
         ran = self._ran()
         return ran[(len(ran) - 1) // 2]
 
+    def has_times_of(self, other: Landscape) -> bool:
+        """Whether both have the same configurations with the same median times, in whatever unit
+        and format.
+        """
+        times, theirs = (
+            {entry.knobs: entry.true_ns for entry in each.entries if entry.times}
+            for each in (self, other)
+        )
+        return times.keys() == theirs.keys() and all(
+            math.isclose(time, theirs[knobs]) for knobs, time in times.items()
+        )
+
     def _ran(self) -> list[Entry]:
         ran = sorted((e for e in self.entries if e.times), key=lambda e: (e.true_ns, _order(e)))
         if not ran:
