@@ -17,7 +17,7 @@ from kernelwright.env.landscape.record import (
     Landscape,
     LandscapeError,
 )
-from kernelwright.env.landscape.save import convert, render
+from kernelwright.env.landscape.save import best_name, convert, render
 from kernelwright.env.landscape.source import Source
 from kernelwright.env.landscape.t1 import from_t1
 
@@ -282,3 +282,20 @@ def test_a_problem_size_in_the_metadata_does_not_become_extents(tmp_path):
     odd = Landscape("k", "", (), ("a",), (entry,), metadata=(("problem_size", JsonText("[8]")),))
     with pytest.raises(LandscapeError, match="other names than problem_size"):
         render(odd, "kernel_tuner")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("matmul_kernel", "matmul_kernel"),
+        ("../../etc/cron", "_.._etc_cron"),
+        ("/tmp/x", "_tmp_x"),
+        ("..", "kernel"),
+        ("", "kernel"),
+        ("a\0b\nc", "a_b_c"),
+        ("é" * 300, "é" * 100),
+        ("a" + "é" * 300, "a" + "é" * 99),
+    ],
+)
+def test_a_kernels_name_leads_nowhere_else(kernel, name):
+    assert best_name(kernel, "triton", "") == f"{name}.autotune.json"
