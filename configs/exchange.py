@@ -9,7 +9,7 @@ from typing import Any
 from kernelwright.configs.entries import entry_of
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.record import Landscape
+from kernelwright.env.landscape.record import Landscape, printable
 from kernelwright.env.landscape.save import best_name, render, write_text
 from kernelwright.env.landscape.save import convert as convert_file
 from kernelwright.env.types import Language
@@ -40,7 +40,7 @@ def describe(name: str) -> dict[str, Any]:
     ran = found.failed < len(found.entries)
     return {
         "name": name,
-        "doc": "; ".join([doc, *found.notes]),
+        "doc": printable("; ".join([doc, *found.notes])),
         "format": found.format,
         "kernel": found.kernel,
         "device": found.device,

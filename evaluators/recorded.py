@@ -30,6 +30,7 @@ from kernelwright.env.landscape.record import (
     Landscape,
     LandscapeError,
     NoLandscapeError,
+    printable,
 )
 from kernelwright.env.options import FileOption, OptionError
 from kernelwright.env.protocols import Space
@@ -258,7 +259,7 @@ class Recorded:
         entry = self._entry(request.candidate)
         facts = (*entry.facts, *entry.costs_s)
         if entry.error is not None and entry.failure is not None:
-            code, evidence = code_of(entry.error), f"recorded: {entry.error}"
+            code, evidence = code_of(entry.error), f"recorded: {printable(entry.error)}"
             return Verdict(_STATUSES[entry.failure], code, evidence=evidence, facts=facts)
         bound = self.problem.error_model.bound
         if entry.max_error is not None and entry.max_error > bound:
@@ -320,5 +321,5 @@ class Recorded:
             clock="recorded",
             cache_state=CacheState.COLD,
             evidence=Evidence.RECORDED,
-            machine=self.landscape.device or "unknown",
+            machine=printable(self.landscape.device) or "unknown",
         )

@@ -44,6 +44,13 @@ class Failure(StrEnum):
     CONSTRAINTS = "constraints"
 
 
+def printable(text: str) -> str:
+    """A file's words as they may be shown: control characters, which a terminal would obey and a
+    table would break at, are written out.
+    """
+    return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
+
+
 class JsonText(str):
     """The JSON text of a value that is no scalar, as an immutable value."""
 
