@@ -180,7 +180,9 @@ class Recorded:
         self._workload = workload.label
         self._floors = ((self._workload, self._floor),) if self._floor else ()
         self.library = (
-            Candidate(Language.LIBRARY, self.landscape.library) if self.landscape.library else None
+            Candidate(Language.LIBRARY, self.landscape.library)
+            if self.landscape.library and self.landscape.library_ns
+            else None
         )
 
     def members(self, problem: Problem) -> NDArray[np.int64]:

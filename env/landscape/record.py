@@ -155,6 +155,7 @@ class Landscape:
     def __post_init__(self) -> None:
         if not self.entries:
             raise ValueError("expected at least one configuration, found none")
+        self._check_words()
         for value in self.library_ns:
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"library: expected positive finite times, found {value!r}")
@@ -172,6 +173,16 @@ class Landscape:
         else:
             object.__setattr__(self, "values", tuple(map(self._occurring, self.knob_names)))
         object.__setattr__(self, "by_knobs", table)
+
+    def _check_words(self) -> None:
+        metrics = {name for entry in self.entries for name, _ in entry.metrics}
+        errors = {type(entry.error) for entry in self.entries}
+        words = (*self.knob_names, *metrics, *((self.library,) if self.library is not None else ()))
+        for word in words:
+            if not isinstance(word, str):
+                raise TypeError(f"expected a name, found {word!r:.80}")
+        if not errors <= {str, type(None)}:
+            raise TypeError(f"expected text as an error, found {errors - {str, type(None)}}")
 
     def _refuse_repetition(self) -> None:
         seen = set()

@@ -11,6 +11,8 @@ import io
 import json
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from kernelwright.env.landscape.record import LandscapeError
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89abAB]")
+_STUMBLES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _RECORD_DEPTH = 2  # of every document that is read: the file, its list, one record in it
 MAX_BYTES = 2**30
 """What is read of a file at most, unpacked; the largest published spaces are a tenth of it."""
@@ -111,6 +114,21 @@ class Source:
             return LandscapeError(f"{self.path}: {message}")
         colon = ":" if isinstance(place, int) else ": "
         return LandscapeError(f"{self.path}{colon}{place}: {message}")
+
+    @contextmanager
+    def read_as(self, form: str) -> Iterator[None]:
+        """What else a reader stumbles on, as a value of another kind than the format has there.
+
+        Raises:
+            LandscapeError: instead of the error of a look-up or of an operator.
+        """
+        try:
+            yield
+        except LandscapeError:
+            raise
+        except _STUMBLES as error:
+            found = f"{type(error).__name__}: {error}"
+            raise self.error(f"expected a file of the format {form}, found {found:.200}") from None
 
     def _parsed(self, text: str) -> Any:
         """JSON, with a note on names that stand twice in an object, of which the last one counts.

@@ -48,6 +48,11 @@ def from_t1(source: Source) -> SpaceFile:
     Raises:
         LandscapeError: naming the file and the place, if it is no T1.
     """
+    with source.read_as("t1"):
+        return _read(source)
+
+
+def _read(source: Source) -> SpaceFile:
     document = source.document
     if not source.whole:  # conditions may be what is missing, and without them it is another space
         raise source.error(f"expected a whole description of a space: {'; '.join(source.notes)}")
@@ -69,12 +74,15 @@ def from_t1(source: Source) -> SpaceFile:
             expected = f"Expression: expected text, found {text!r:.80}"
             raise source.error(expected, f"Conditions[{place}]")
         conditions.append(text)
-    kernel = document.get("KernelSpecification") or {}
+    for key in ("General", "KernelSpecification"):
+        if not isinstance(document.get(key, {}), dict):
+            raise source.error(f"expected a mapping, found {document[key]!r:.80}", key)
+    kernel = document.get("KernelSpecification", {})
     sizes = kernel.get("ProblemSize")
     sizes = sizes if isinstance(sizes, list) else []
     fits = all(type(size) is int and size > 0 for size in sizes)
     return SpaceFile(
-        str(kernel.get("KernelName", "")),
+        str(kernel.get("KernelName") or ""),
         tuple(parameters),
         tuple(conditions),
         tuple(sizes) if fits else (),

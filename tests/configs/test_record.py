@@ -279,6 +279,8 @@ def test_the_commands(tmp_path):
     assert done.stdout.splitlines() == [
         "12 configurations, kernel_tuner to t1: b.t1.json",
         "lost: the results of all 12 configurations",
+        "lost: the device 'NVIDIA H200'",
+        "lost: metadata: campaign, causal",
     ]
     wrong = kernelwright("convert", "b.t1.json", "-o", "c.jsonl", "--json", cwd=tmp_path)
     assert wrong.returncode == 2

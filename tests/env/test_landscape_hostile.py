@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import functools
 import gzip
+import itertools
 import json
+import math
+import operator
 
 import pytest
 
+from kernelwright.env.landscape import WRITERS
 from kernelwright.env.landscape import source as source_module
 from kernelwright.env.landscape.open import read_landscape
 from kernelwright.env.landscape.python_values import values_of
@@ -19,7 +26,7 @@ from kernelwright.env.landscape.record import (
 )
 from kernelwright.env.landscape.save import best_name, convert, render
 from kernelwright.env.landscape.source import Source
-from kernelwright.env.landscape.t1 import from_t1
+from kernelwright.env.landscape.t1 import from_t1, to_t1
 
 ENTRIES = (
     Entry((("a", 1), ("b", "é")), (1.25, 2.5), metrics=(("é", 12.5),), unit="ms", cost_unit="ms"),
@@ -299,3 +306,91 @@ def test_a_problem_size_in_the_metadata_does_not_become_extents(tmp_path):
 )
 def test_a_kernels_name_leads_nowhere_else(kernel, name):
     assert best_name(kernel, "triton", "") == f"{name}.autotune.json"
+
+
+JUNK = (None, True, -1, 1.5, math.nan, 10**400, "", "x", [], [1], [[1]], {}, {"x": {"y": [1]}})
+WHOLE = {
+    "a.json": json.loads(FILES["a.json"]),
+    "a.autotune.json": json.loads(FILES["a.autotune.json"]),
+    "a.jsonl": [
+        {
+            "kernel": "k",
+            "gpu": "d",
+            "knobs": ["a"],
+            "values": {"a": [1, 2]},
+            "m": 5,
+            "default": {"a": 1},
+            "objectives": ["time"],
+            "metadata": {"z": 1},
+            "cublas_us": [1],
+        },
+        {"a": 1, "us": [1.0], "compile_s": 1, "regs": 1, "err": 0.1, "metrics": {"g": 1}},
+        {"a": 2, "error": "x", "failure": "runtime"},
+    ],
+    "tvm.log": [tvm(1, 0.125), tvm(2, 0.25)],
+    "ktt.json": {
+        "Metadata": ABOUT,
+        "Results": [
+            ktt(1, 1.25)
+            | {
+                "ComputationResults": [
+                    {
+                        "KernelFunction": "f",
+                        "Duration": 1.0,
+                        "CompilationData": {"RegistersCount": 3},
+                        "ProfilingData": {"Counters": [{"Name": "c", "Value": 1}]},
+                    }
+                ]
+            }
+        ],
+    },
+    "a_t4.json": {
+        "metadata": {
+            "timeunit": "ms",
+            "tune_params": {"a": [1, 2]},
+            "device": "d",
+            "kernelwright": {"extents": {"m": 1}, "library": "x", "library_ns": [1.0]},
+        },
+        "results": [t4(1, 1.0) | {"measurements": [{"name": "g", "value": 1}]}],
+    },
+    "a.t1.json": {
+        "General": {"FormatVersion": 1},
+        "ConfigurationSpace": {
+            "TuningParameters": [{"Name": "a", "Type": "int", "Values": [1, 2], "Default": 1}],
+            "Conditions": [{"Expression": "a > 0", "Parameters": ["a"]}],
+        },
+        "KernelSpecification": {"KernelName": "k", "ProblemSize": [1, 2]},
+    },
+}
+
+
+def places(value, path=()):
+    """The paths to everything in a JSON value."""
+    if path:
+        yield path
+    items = value.items() if isinstance(value, dict) else ()
+    for key, each in enumerate(value) if isinstance(value, list) else items:
+        yield from places(each, (*path, key))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_another_kind_of_value_anywhere_is_read_or_refused(tmp_path, name):
+    """Each value of a file in turn is another one, or missing: never a traceback."""
+    path, whole = tmp_path / name, WHOLE[name]
+    for place, junk in itertools.product(places(whole), (*JUNK, ...)):
+        changed = copy.deepcopy(whole)
+        at = functools.reduce(operator.getitem, place[:-1], changed)
+        if junk is ...:
+            del at[place[-1]]
+        else:
+            at[place[-1]] = junk
+        rows = changed if isinstance(changed, list) else [changed]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with contextlib.suppress(LandscapeError):
+            if name == "a.t1.json":
+                to_t1(from_t1(Source(path)))
+                continue
+            found = read_landscape(path)
+            for form in WRITERS:
+                with contextlib.suppress(LandscapeError):
+                    render(found, form)

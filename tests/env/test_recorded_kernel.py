@@ -270,3 +270,11 @@ def test_words_of_a_file_do_not_reach_a_terminal_as_commands(tmp_path):
     assert describe(str(path))["doc"].startswith(f"{written} on {written}, 2 configurations")
     # What is converted stays what it was.
     assert open_landscape(path).kernel == words
+
+
+def test_a_library_without_times_is_not_compared_with(tmp_path):
+    path = tmp_path / "a.jsonl"
+    rows = [{"kernel": "k", "library": "cublas", "knobs": ["a"], "extents": {"x": 1}}]
+    rows += [{"a": 1, "us": [1.0]}, {"a": 2, "us": [2.0]}]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert Recorded(recorded_kernel(landscape=str(path)), landscape=str(path)).library is None
