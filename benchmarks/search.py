@@ -128,7 +128,8 @@ def auto() -> Iterator[Row]:
         for width in (0.05, 0.1):
             own, peers = _medians(name, "", width), _peers(name, width)
             best = min(peers, key=lambda peer: peers[peer])
-            ratio = own / peers[best] if math.isfinite(peers[best]) else 0.0
+            # Where neither gets there nothing is gained: infinite over infinite is no pass.
+            ratio = own / peers[best] if math.isfinite(peers[best]) or math.isinf(own) else 0.0
             said = f"{own:g}; {best} {peers[best]:g}; ratio {ratio:.2f}"
             is_judged = width == 0.05
             target = "<= 1.3x the best peer there" if is_judged else "printed"

@@ -12,10 +12,13 @@ from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.judge import judge_factory, judge_section, judging_of, takes_judging
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
-from kernelwright.configs.resolve import is_plugin, parameters
+from kernelwright.configs.resolve import file_options, is_plugin, parameters
 from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
 from kernelwright.configs.tree import Document
+from kernelwright.env.landscape import ENDINGS
+from kernelwright.env.landscape.open import locate, open_landscape
+from kernelwright.env.landscape.record import Landscape
 from kernelwright.env.options import OptionError, ProblemError
 from kernelwright.env.types import CacheState, Problem
 from kernelwright.evaluators.target import Target, speed_of_light
@@ -67,6 +70,7 @@ def build(campaign: Campaign) -> Built:
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
     make_driver, asked_missing = _driver_factory(campaign, problem, space)
+    _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
     hashes = _hashes(campaign, target)
@@ -166,6 +170,24 @@ def _driver_factory(
         found = f"{choice.name} without {' and '.join(lacking)}"
         raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
     return make, tuple(getattr(parts.get("backend"), "missing", ()))
+
+
+def _refuse_answers(campaign: Campaign, target: Target) -> None:
+    """A driver that is shown the very times that it is judged by searches nothing.
+
+    Raises:
+        ConfigError: if an option of the driver names the recording that the target replays.
+    """
+    judged, choice = getattr(target, "landscape", None), campaign.driver
+    if not isinstance(judged, Landscape):
+        return
+    for option, endings in file_options(choice.factory).items():
+        given = choice.options.get(option, ())
+        names = (given,) if isinstance(given, str) else tuple(given or ())
+        for name in names if set(endings) & set(ENDINGS) else ():
+            if open_landscape(locate(name)).has_times_of(judged):
+                expected = "a recording of another shape or device than the target replays"
+                raise campaign.document.error(("driver", option), expected, f"{name!r}, the same")
 
 
 def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T:

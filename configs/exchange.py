@@ -10,7 +10,7 @@ from kernelwright.configs.entries import entry_of
 from kernelwright.configs.history import is_run, landscape_of_run
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.record import Landscape
+from kernelwright.env.landscape.record import Landscape, printable
 from kernelwright.env.landscape.save import (
     Conversion,
     best_name,
@@ -56,7 +56,7 @@ def describe(name: str) -> dict[str, Any]:
     ran = found.failed < len(found.entries)
     return {
         "name": name,
-        "doc": "; ".join([doc, *found.notes]),
+        "doc": printable("; ".join([doc, *found.notes])),
         "format": found.format,
         "kernel": found.kernel,
         "device": found.device,

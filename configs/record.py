@@ -3,13 +3,15 @@
 While it runs, every configuration that is settled is a line of ``FILE.part``, in the project's own
 format; a kill loses at most the one being measured, and the same command goes on. At the end the
 lines become the file, in the format of its ending, and the same command with a greater ``limit``
-takes it up again. Both say which campaign they are of, and a file of another is refused.
+takes it up again: what is known is what stands in either, so that the new file never has less than
+the old one. Both say which campaign they are of, and if either is of another nothing is written.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,19 +90,30 @@ def record(
         JudgeError: if the judge fails.
     """
     job = _job(config, Path(out), overrides, limit, samples)
-    known = _known(job)
     wanted = [job.space.candidate(index) for index in job.order]
-    todo = [candidate for candidate in wanted if candidate.payload not in known]
-    done, unsettled = dict(known), 0
-    if todo:
-        with _journal(job, known) as journal:
-            for candidate, entry in _measured(job, todo):
-                unsettled += entry is None
-                if entry is not None:
-                    done[entry.knobs] = entry
-                    journal.append(entry)
-                if observe is not None:
-                    observe(len(done), len(wanted), str(candidate))
+    unsettled = 0
+    with _journal(job) as journal:
+        known = _known(job)
+        done = dict(known)
+        todo = {i: c for i, c in enumerate(wanted) if c.payload not in known}
+        for candidate, entry in _measured(job, todo):
+            unsettled += entry is None
+            if entry is not None:
+                done[entry.knobs] = entry
+                journal.append(entry)
+            if observe is not None:
+                observe(len(done), len(wanted), str(candidate))
+        return _finished(job, known, done, unsettled)
+
+
+def _finished(
+    job: _Job,
+    known: Mapping[KnobPayload, Entry],
+    done: Mapping[KnobPayload, Entry],
+    unsettled: int,
+) -> dict[str, Any]:
+    """The file of all that is known, in place of the journal, and the summary."""
+    wanted = [job.space.candidate(index) for index in job.order]
     kept = [done[c.payload] for c in wanted if c.payload in done]  # type: ignore[index]
     asked = {candidate.payload for candidate in wanted}
     kept += [entry for knobs, entry in known.items() if knobs not in asked]
@@ -152,32 +165,29 @@ def _machine(built: Built) -> str:
 
 
 def _known(job: _Job) -> dict[KnobPayload, Entry]:
-    """What an earlier run has measured, from the journal, else from the finished file.
+    """What earlier runs have measured: the finished file's configurations and the journal's.
 
     Raises:
-        ConfigError: if the file is of another campaign, or of none.
+        ConfigError: if either is of another campaign, or of none.
     """
-    if job.part.exists():
-        data = job.part.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        if whole != data:
-            with job.part.open("r+b") as file:
-                file.truncate(len(whole))
-        if whole.count(b"\n") < 2:  # no more than a header
-            return {}
-    path = next((path for path in (job.part, job.out) if path.exists()), None)
-    if path is None:
-        return {}
+    known: dict[KnobPayload, Entry] = {}
+    for path in (job.out, job.part):
+        if path.exists() and path.stat().st_size:
+            known |= {entry.knobs: entry for entry in _ours(job, path).entries}
+    return known
+
+
+def _ours(job: _Job, path: Path) -> Landscape:
+    """The landscape of a file that this campaign was recorded into."""
+    expected = "a new file, or one that this campaign was recorded into"
     try:
         found = _read(path)
     except LandscapeError as error:
-        expected = "a new file, or one that this campaign was recorded into"
         raise ConfigError(job.path, None, "--out", expected, str(error)) from None
     theirs = dict(found.metadata).get(_CAMPAIGN)
     if theirs != job.identity:
-        expected = "a new file, or one that this campaign was recorded into"
         raise ConfigError(str(path), None, "--out", expected, _difference(theirs, job.identity))
-    return {entry.knobs: entry for entry in found.entries}
+    return found
 
 
 def _read(path: Path) -> Landscape:
@@ -185,9 +195,12 @@ def _read(path: Path) -> Landscape:
 
 
 def _difference(theirs: object, ours: str) -> str:
-    if not isinstance(theirs, str):
+    try:
+        old, new = json.loads(str(theirs)), json.loads(ours)
+    except (ValueError, RecursionError):
+        old = None
+    if not isinstance(theirs, str) or not isinstance(old, dict):
         return "a file that names no campaign"
-    old, new = json.loads(theirs), json.loads(ours)
     keys = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
     return f"another campaign's: {', '.join(keys)} of it differ"
 
@@ -209,45 +222,63 @@ class _Journal:
 
 
 @contextmanager
-def _journal(job: _Job, known: Mapping[KnobPayload, Entry]) -> Iterator[_Journal]:
-    fresh = not job.part.exists() or not job.part.stat().st_size
-    with job.part.open("a", encoding="utf-8") as file:
+def _journal(job: _Job) -> Iterator[_Journal]:
+    """The journal, for this process alone, without the line that a kill broke off.
+
+    Nobody's line is cut before the lock is held; one that stays empty is not left behind.
+    """
+    with job.part.open("a+b") as lock, job.part.open("a", encoding="utf-8") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another one may have finished, and its journal be gone, since this one was opened.
+            if not os.path.samestat(os.fstat(file.fileno()), job.part.stat()):
+                raise FileNotFoundError
         except OSError:
             expected = "a file that nobody else records into"
             raise ConfigError(str(job.part), None, "--out", expected, "a running one") from None
-        journal = _Journal(file, job, started=not fresh)
-        if fresh:
-            for entry in known.values():
-                journal.append(entry)
-        yield journal
+        lock.seek(0)
+        data = lock.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        # A header alone says nothing, and may be another campaign's.
+        whole = whole if whole.count(b"\n") > 1 else b""
+        if whole != data:
+            lock.truncate(len(whole))
+        try:
+            yield _Journal(file, job, started=bool(whole))
+        finally:
+            if job.part.exists() and not job.part.stat().st_size:
+                job.part.unlink()
 
 
-def _measured(job: _Job, todo: list[Candidate]) -> Iterator[tuple[Candidate, Entry | None]]:
-    """Every candidate with its entry, or None where the host was too noisy to say."""
+def _measured(job: _Job, todo: Mapping[int, Candidate]) -> Iterator[tuple[Candidate, Entry | None]]:
+    """Every candidate, by its place in the order, with its entry, or None where the host was too
+    noisy to say. The place is the trial's number, so that a simulated drift is the same after a
+    kill.
+    """
     plan, target = job.built.plan, job.built.target
     against = (Reference(Role.BASELINE, plan.baseline.candidate),)
     repeats = job.samples if target.deterministic else 1
     size = _AT_ONCE if target.deterministic else 1
-    for start in range(0, len(todo), size):
-        chunk = todo[start : start + size]
+    places = list(todo)
+    for start in range(0, len(places), size):
+        chunk = places[start : start + size]
         requests = [
             Request(
-                candidate,
+                todo[place],
                 Stage.SCREEN,
                 against,
-                trial=start + place,
+                trial=place,
                 pairs=1 if target.deterministic else job.samples,
                 first_repeat=repeat,
                 state=plan.state,
             )
-            for place, candidate in enumerate(chunk)
+            for place in chunk
             for repeat in range(repeats)
         ]
         verdicts = list(target.evaluate(requests))
-        for place, candidate in enumerate(chunk):
-            yield candidate, entry_of(candidate, verdicts[place * repeats : (place + 1) * repeats])
+        for turn, place in enumerate(chunk):
+            found = verdicts[turn * repeats : (turn + 1) * repeats]
+            yield todo[place], entry_of(todo[place], found)
 
 
 def _landscape(job: _Job, entries: tuple[Entry, ...]) -> Landscape:

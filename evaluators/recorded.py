@@ -30,6 +30,7 @@ from kernelwright.env.landscape.record import (
     Landscape,
     LandscapeError,
     NoLandscapeError,
+    printable,
 )
 from kernelwright.env.options import FileOption, OptionError
 from kernelwright.env.protocols import Space
@@ -179,7 +180,9 @@ class Recorded:
         self._workload = workload.label
         self._floors = ((self._workload, self._floor),) if self._floor else ()
         self.library = (
-            Candidate(Language.LIBRARY, self.landscape.library) if self.landscape.library else None
+            Candidate(Language.LIBRARY, self.landscape.library)
+            if self.landscape.library and self.landscape.library_ns
+            else None
         )
 
     def members(self, problem: Problem) -> NDArray[np.int64]:
@@ -258,7 +261,7 @@ class Recorded:
         entry = self._entry(request.candidate)
         facts = (*entry.facts, *entry.costs_s)
         if entry.error is not None and entry.failure is not None:
-            code, evidence = code_of(entry.error), f"recorded: {entry.error}"
+            code, evidence = code_of(entry.error), f"recorded: {printable(entry.error)}"
             return Verdict(_STATUSES[entry.failure], code, evidence=evidence, facts=facts)
         bound = self.problem.error_model.bound
         if entry.max_error is not None and entry.max_error > bound:
@@ -320,5 +323,5 @@ class Recorded:
             clock="recorded",
             cache_state=CacheState.COLD,
             evidence=Evidence.RECORDED,
-            machine=self.landscape.device or "unknown",
+            machine=printable(self.landscape.device) or "unknown",
         )

@@ -42,12 +42,11 @@ class Runs:
         """What each run needed to within a share of the best; None where it was not reached."""
         return [run.evaluations_to(within) for run in self.trajectories]
 
-    def least_to(self, within: float) -> list[int]:
-        """The same, a run that did not get there counted as one more than its trials."""
-        return [
-            len(run.times) + 1 if count is None else count
-            for run, count in zip(self.trajectories, self.evaluations_to(within), strict=True)
-        ]
+    def least_to(self, within: float, budget: int) -> list[int]:
+        """The same, a run that did not get there counted as one more than the budget; also one that
+        ended before, or giving up early would look like being fast.
+        """
+        return [budget + 1 if count is None else count for count in self.evaluations_to(within)]
 
 
 def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) -> dict[str, Any]:
@@ -60,8 +59,8 @@ def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) ->
     targets: list[dict[str, Any]] = [
         {
             "within": share,
-            "campaigns": [_campaign(runs, share) for runs in campaigns],
-            "pairs": [_pair(a, b, share) for a, b in itertools.combinations(campaigns, 2)],
+            "campaigns": [_campaign(runs, share, budget) for runs in campaigns],
+            "pairs": [_pair(a, b, share, budget) for a, b in itertools.combinations(campaigns, 2)],
         }
         for share in within
     ]
@@ -88,7 +87,7 @@ def checkpoints(budget: int) -> list[int]:
     return [*doubled, budget]
 
 
-def _campaign(runs: Runs, within: float) -> dict[str, Any]:
+def _campaign(runs: Runs, within: float, budget: int) -> dict[str, Any]:
     counts = runs.evaluations_to(within)
     return {
         "config": runs.name,
@@ -96,7 +95,7 @@ def _campaign(runs: Runs, within: float) -> dict[str, Any]:
         "solved": sum(count is not None for count in counts),
         **_shown(median_interval(counts), len(counts)),
         "evaluations": counts,
-        "at_least": runs.least_to(within),
+        "at_least": runs.least_to(within, budget),
         "reached": _reached(counts),
     }
 
@@ -129,7 +128,7 @@ def _best_at(runs: Runs, budget: int) -> list[dict[str, float | None]]:
     return rows
 
 
-def _pair(left: Runs, right: Runs, within: float) -> dict[str, Any]:
+def _pair(left: Runs, right: Runs, within: float, budget: int) -> dict[str, Any]:
     """What is known of two campaigns; ``difference`` is null where nothing can be said, and is
     decided together with all the others'.
     """
@@ -142,7 +141,7 @@ def _pair(left: Runs, right: Runs, within: float) -> dict[str, Any]:
         why = f"fewer than {MIN_RUNS} runs each" if any(solved) else "neither median run gets there"
         says = f"nothing can be said of {left.name} and {right.name}: {why}"
         return {**names, **dict.fromkeys(keys), "says": says}
-    ratio = median_ratio(left.least_to(within), right.least_to(within))
+    ratio = median_ratio(left.least_to(within, budget), right.least_to(within, budget))
     found = (ratio.value, ratio.low, ratio.high, ratio.p, None, None)
     unsolved = sum(count is None for some in counts for count in some)
     return {**names, **dict(zip(keys, found, strict=True)), "says": _interval(ratio, unsolved)}
@@ -151,7 +150,7 @@ def _pair(left: Runs, right: Runs, within: float) -> dict[str, Any]:
 def _interval(ratio: Ratio, unsolved: int) -> str:
     text = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
     if unsolved:
-        text += f", with {unsolved} unsolved runs counted as one more than their trials"
+        text += f", with {unsolved} unsolved runs counted as one more than the budget"
     return text
 
 

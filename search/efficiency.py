@@ -137,7 +137,7 @@ class Ratio:
 def median_ratio(left: Sequence[float], right: Sequence[float]) -> Ratio:
     """Median of ``left`` over median of ``right``.
 
-    A run that did not reach the target is to be counted as one more than its trials: the least it
+    A run that did not reach the target is to be counted as one more than the budget: the least it
     could have needed, so a difference that shows is there.
     """
     a, b = np.array(left, dtype=float), np.array(right, dtype=float)

@@ -44,7 +44,7 @@ def geometric_ratio(left: Sequence[Sequence[float]], right: Sequence[Sequence[fl
 
     Args:
         left: evaluations, run by run, of every work; a run that did not reach the target is to be
-            counted as one more than its trials, the least that it could have needed.
+            counted as one more than the budget, the least that it could have needed.
         right: the other campaign's, of the same works in the same order.
 
     Raises:

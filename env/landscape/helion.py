@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ast
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kernelwright.env.landscape.python_values import UNPARSED
 from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
 from kernelwright.env.landscape.rows import merged, pairs, payload
 from kernelwright.env.landscape.source import Source
@@ -72,19 +74,15 @@ def from_helion(source: Source) -> Landscape:
 
 def _rows(source: Source) -> tuple[list[tuple[dict[str, str], dict[str, Scalar]]], list[str]]:
     """Rows with their configurations, of what ran or failed; and notes on the rest."""
-    reader = csv.DictReader(source.text.splitlines(keepends=True))
+    rows = _lines(source)
     out: list[tuple[dict[str, str], dict[str, Scalar]]] = []
     left: dict[str, int] = {}
-    rows = [(reader.line_num, row) for row in reader]
     for number, row in rows:
         try:
             config = config_of(row["config"])
             if row["status"] == "ok":
                 float(row["perf_ms"])
-        except (ValueError, TypeError, SyntaxError, KeyError) as error:
-            if number == rows[-1][0]:
-                source.notes.append("the last line breaks off: 1 record is lost")
-                break
+        except (ValueError, TypeError, KeyError) as error:
             raise source.error(f"expected a row of a Helion log: {error}", number) from None
         if row["status"] == "ok" or row["status"] in _FAILURES:
             out.append((row, config))
@@ -102,6 +100,21 @@ def _rows(source: Source) -> tuple[list[tuple[dict[str, str], dict[str, Scalar]]
     return out, notes
 
 
+def _lines(source: Source) -> list[tuple[int, dict[str, str]]]:
+    """The rows with the numbers of their lines. A last one without an end of line is lost: half a
+    number is a number too.
+    """
+    reader = csv.DictReader(io.StringIO(source.text, newline=""))
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise source.error(f"expected a row of a Helion log: {error}", reader.line_num) from None
+    if rows and (not source.text.endswith("\n") or None in rows[-1][1].values()):
+        source.notes.append("the last line breaks off: 1 record is lost")
+        rows.pop()
+    return rows
+
+
 def config_of(text: str | None) -> dict[str, Scalar]:
     """The knobs of a configuration's text, ``Config(…)`` or JSON.
 
@@ -111,12 +124,12 @@ def config_of(text: str | None) -> dict[str, Scalar]:
     if text is None:
         raise ValueError("config: expected a configuration, found none")
     if text.lstrip().startswith("{"):
-        given = json.loads(text)
+        try:
+            given = json.loads(text)
+        except RecursionError as error:
+            raise ValueError(f"config: {text!r:.80}: {error}") from None
     else:
-        call = ast.parse(text.strip(), mode="eval").body
-        if not isinstance(call, ast.Call):
-            raise ValueError(f"config: expected Config(...), found {text!r:.80}")
-        given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+        given = _called(text)
     knobs: dict[str, Scalar] = {}
     for name, value in given.items():
         listed = isinstance(value, list | tuple)
@@ -124,7 +137,25 @@ def config_of(text: str | None) -> dict[str, Scalar]:
             [(f"{name}_{i}", v) for i, v in enumerate(value)] if listed else [(name, value)]
         ):
             knobs[key] = json.dumps(one) if one is None or isinstance(one, list | tuple) else one
+            if not isinstance(knobs[key], int | float | str):
+                raise ValueError(f"config: {key}: expected a knob value, found {one!r:.80}")
+            str(knobs[key]).encode()
     return knobs
+
+
+def _called(text: str) -> dict[str, Any]:
+    """The keyword arguments of ``Config(…)``.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Call):
+            return {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+    except (*UNPARSED, ValueError, TypeError) as error:
+        raise ValueError(f"config: {text!r:.80}: {error}") from None
+    raise ValueError(f"config: expected Config(...), found {text!r:.80}")
 
 
 def _entry(row: Mapping[str, str], config: Mapping[str, Scalar]) -> Entry:
@@ -164,7 +195,7 @@ def to_helion(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     """The best configuration as Helion keeps it, and what is lost.
 
     Raises:
-        LandscapeError: if no configuration ran.
+        LandscapeError: if no configuration ran, or two of its knobs stand for one place.
     """
     try:
         best = landscape.best
@@ -194,8 +225,12 @@ def to_helion(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
 def gathered(pairs_: Iterable[tuple[str, Scalar]]) -> dict[str, Any]:
     """Knobs as a configuration of Helion: places of its lists together, ``warps`` and ``stages``
     under its names.
+
+    Raises:
+        LandscapeError: if two knobs stand for one place.
     """
     config: dict[str, Any] = {}
+    places: dict[str, dict[int, Any]] = {}
     for name, value in pairs_:
         if value == _UNSET:
             continue
@@ -205,10 +240,17 @@ def gathered(pairs_: Iterable[tuple[str, Scalar]]) -> dict[str, Any]:
             if isinstance(value, str) and value[:1] in ("[", "n") and _json(value)
             else value
         )
+        key = match[1] if match else {"warps": "num_warps", "stages": "num_stages"}.get(name, name)
+        if key in config and not (match and key in places and int(match[2]) not in places[key]):
+            raise LandscapeError(f"expected one knob for {key} of Helion, found {name} beside it")
         if match:
-            config.setdefault(match[1], []).append(plain)
-        else:
-            config[{"warps": "num_warps", "stages": "num_stages"}.get(name, name)] = plain
+            places.setdefault(key, {})[int(match[2])] = plain
+        config[key] = plain
+    for key, found in places.items():
+        if sorted(found) != list(range(len(found))):
+            listed = ", ".join(map(str, sorted(found)))
+            raise LandscapeError(f"{key}: expected places from 0 on in Helion, found {listed}")
+        config[key] = [found[place] for place in sorted(found)]
     return config
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ _HEADER = {
     *("kernel", "gpu", "unit", "knobs", "values", "default", "objectives", "extents", "metadata"),
     *("library", "library_ns", *LIBRARIES),
 }
+MAX_EXPANDED = 1_000_000
 _SCALARS = {int, float, str, bool}
 _COST_KEYS = {f"{cost}_{unit}": (cost, unit) for unit in SCALES for cost in COSTS}
 _ROW = {
@@ -176,6 +178,10 @@ def _expand(
             raise source.error(f"{name}: expected a knob value, found {row[name]!r:.80}", number)
         else:
             choices.append((row[name],))
+    count = math.prod(map(len, choices))
+    if count > MAX_EXPANDED:
+        expected = f"at most {MAX_EXPANDED:,} configurations of a row that lacks knobs"
+        raise source.error(f"expected {expected}, found {count:,}", number)
     return [
         tuple(zip(seen, combination, strict=True)) for combination in itertools.product(*choices)
     ]
@@ -183,11 +189,7 @@ def _expand(
 
 def _entry(row: dict[str, Any], knobs: KnobPayload, unit: str, cost_unit: str) -> Entry:
     error = row.get("error")
-    costs = []
-    for key in row.keys() & _COST_KEYS.keys():
-        cost, cost_unit = _COST_KEYS[key]
-        costs.append((cost, row[key]))
-    costs.sort(key=lambda pair: COSTS.index(pair[0]))
+    costs, cost_unit = _costs(row, cost_unit)
     return Entry(
         knobs=knobs,
         times=numbers(unit, row[unit], unit) if unit in row else (),
@@ -195,12 +197,29 @@ def _entry(row: dict[str, Any], knobs: KnobPayload, unit: str, cost_unit: str) -
         max_error=None if row.get("err") is None else float(row["err"]),
         facts=facts_of(row),
         failure=Failure(row["failure"]) if "failure" in row else None,
-        costs=tuple(costs),
+        costs=costs,
         timestamp=row.get("timestamp"),
         metrics=pairs(row["metrics"]) if "metrics" in row else (),
         unit=unit,
         cost_unit=cost_unit,
     )
+
+
+def _costs(row: Mapping[str, Any], unit: str) -> tuple[tuple[tuple[str, float], ...], str]:
+    """The costs of a row in their own unit; in that of the header where they have several.
+
+    Raises:
+        ValueError: if one stands there twice.
+    """
+    found = [(*_COST_KEYS[key], row[key]) for key in _COST_KEYS if key in row]
+    names = [cost for cost, _, _ in found]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice}: expected it in one unit, found several")
+    units = {own for _, own, _ in found}
+    unit = units.pop() if len(units) == 1 else unit
+    ordered = sorted(found, key=lambda each: COSTS.index(each[0]))
+    return tuple([(cost, *in_unit([value], own, unit)) for cost, own, value in ordered]), unit
 
 
 def to_jsonl(landscape: Landscape) -> tuple[str, tuple[str, ...]]:

@@ -23,6 +23,7 @@ from kernelwright.env.landscape.record import (
 )
 from kernelwright.env.landscape.rows import (
     FACTS,
+    errors_alike,
     facts_of,
     frozen,
     is_number,
@@ -207,8 +208,10 @@ def to_kernel_tuner(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     if landscape.objectives:
         one = len(landscape.objectives) == 1
         head["objective"] = landscape.objectives[0] if one else list(landscape.objectives)
-    axes = tuple(zip(AXES, sizes, strict=False))
-    block = block_of(landscape, "ms", named=landscape.extents != axes)
+    found, odd = _extents(head["problem_size"])
+    if ("problem_size" in odd) != any(name == "problem_size" for name, _ in landscape.metadata):
+        raise LandscapeError("expected other names than problem_size in a Kernel Tuner cache")
+    block = block_of(landscape, "ms", named=landscape.extents != found)
     head |= metadata | ({BLOCK: block} if block else {})
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     objective = landscape.objectives[0] if landscape.objectives else "time"
@@ -234,6 +237,7 @@ def _check_names(landscape: Landscape) -> None:
         name for entry in landscape.entries if entry.error is not None for name, _ in entry.metrics
     }
     taken += sorted(failed & {*(landscape.objectives[:1] or ("time",))})
+    taken += sorted(errors_alike(landscape, failed=True) | errors_alike(landscape, failed=False))
     top = sorted(({name for name, _ in landscape.metadata} - {"problem_size"}) & _TOP)
     if taken or top:
         found = ", ".join(dict.fromkeys(taken + top))

@@ -92,7 +92,8 @@ def read_source(source: Source) -> Landscape:
         name = recognise(source)
         if name == "t1":
             raise source.error("expected results, found the description of a search space (T1)")
-        landscape: Landscape = _reader(name)(source)
+        with source.read_as(name):
+            landscape: Landscape = _reader(name)(source)
     return landscape
 
 

@@ -1,6 +1,6 @@
 """Lists of values that a tuning file writes as a Python expression: ``[16, 32]``,
 ``range(1, 9)``, ``[16 * i for i in range(1, 17)]``. Nothing but literals, arithmetic, ranges and
-comprehensions is evaluated, and no list longer than `MAX_VALUES`.
+comprehensions is evaluated, no list longer than `MAX_VALUES`, and in no more than `MAX_STEPS`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 
 MAX_VALUES = 100_000
 MAX_TEXT = 100_000
+MAX_STEPS = 1_000_000
+UNPARSED = (SyntaxError, RecursionError, MemoryError)
+"""What `ast.parse` raises on text that is no Python, or nested too deeply."""
 _LARGEST = 2**53
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -42,44 +45,65 @@ def values_of(text: str) -> list[Any]:
     if len(text) > MAX_TEXT:
         raise ValueError(f"expected at most {MAX_TEXT} characters, found {len(text)}")
     try:
-        value = _value(ast.parse(text.strip(), mode="eval").body, {})
-    except (SyntaxError, TypeError, ArithmeticError, RecursionError, KeyError) as error:
+        value = _value(ast.parse(text.strip(), mode="eval").body, {}, _Allowance())
+    except (*UNPARSED, TypeError, ArithmeticError, KeyError) as error:
         raise ValueError(f"{text!r:.80}: expected a list in Python: {error}") from None
     if not isinstance(value, list):
         raise ValueError(f"{text!r:.80}: expected a list in Python")
     return value
 
 
-def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+class _Allowance:
+    """The steps that are left for one expression: nested comprehensions have no length of their
+    own.
+    """
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Take some.
+
+        Raises:
+            ValueError: if none is left.
+        """
+        self._left -= steps
+        if self._left < 0:
+            raise ValueError(f"expected an expression of at most {MAX_STEPS:,} steps, found more")
+
+
+def _value(node: ast.expr, names: Mapping[str, Any], left: _Allowance) -> Any:
+    left.spend(1)
     match node:
         case ast.Constant(bool() | int() | float() | str() as value):
             return value
         case ast.Name(name):
             return names[name]
         case ast.List(parts) | ast.Tuple(parts):
-            return [_value(part, names) for part in parts]
+            return [_value(part, names, left) for part in parts]
         case ast.UnaryOp(ast.USub(), operand):
-            return -_value(operand, names)
-        case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
-            return _combined(type(op), _value(left, names), _value(right, names))
-        case ast.Compare(left, [op], [right]) if type(op) in _COMPARISONS:
-            return _COMPARISONS[type(op)](_value(left, names), _value(right, names))
+            return -_value(operand, names, left)
+        case ast.BinOp(first, op, second) if type(op) in _OPERATORS:
+            return _combined(type(op), _value(first, names, left), _value(second, names, left))
+        case ast.Compare(first, [op], [second]) if type(op) in _COMPARISONS:
+            return _COMPARISONS[type(op)](_value(first, names, left), _value(second, names, left))
         case ast.Call(ast.Name("range"), arguments, []):
-            return _short(range(*(_value(argument, names) for argument in arguments)))
+            return _short(left, range(*(_value(argument, names, left) for argument in arguments)))
         case ast.Call(ast.Name("list" | "sorted"), [argument], []):
-            return list(_value(argument, names))
+            return list(_value(argument, names, left))
         case ast.ListComp(element, [ast.comprehension(ast.Name(name), over, tests, 0)]):
             return [
-                _value(element, {**names, name: each})
-                for each in _value(over, names)
-                if all(_value(test, {**names, name: each}) for test in tests)
+                _value(element, {**names, name: each}, left)
+                for each in _value(over, names, left)
+                if all(_value(test, {**names, name: each}, left) for test in tests)
             ]
     raise ValueError(f"{ast.unparse(node)!r:.80}: expected literals, ranges and arithmetic")
 
 
-def _short(values: range) -> list[int]:
+def _short(left: _Allowance, values: range) -> list[int]:
     if len(values) > MAX_VALUES:
         raise ValueError(f"expected at most {MAX_VALUES} values, found {len(values)}")
+    left.spend(len(values))
     return list(values)
 
 

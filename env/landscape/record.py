@@ -44,6 +44,13 @@ class Failure(StrEnum):
     CONSTRAINTS = "constraints"
 
 
+def printable(text: str) -> str:
+    """A file's words as they may be shown: control characters, which a terminal would obey and a
+    table would break at, are written out.
+    """
+    return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
+
+
 class JsonText(str):
     """The JSON text of a value that is no scalar, as an immutable value."""
 
@@ -148,6 +155,7 @@ class Landscape:
     def __post_init__(self) -> None:
         if not self.entries:
             raise ValueError("expected at least one configuration, found none")
+        self._check_words()
         for value in self.library_ns:
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"library: expected positive finite times, found {value!r}")
@@ -165,6 +173,16 @@ class Landscape:
         else:
             object.__setattr__(self, "values", tuple(map(self._occurring, self.knob_names)))
         object.__setattr__(self, "by_knobs", table)
+
+    def _check_words(self) -> None:
+        metrics = {name for entry in self.entries for name, _ in entry.metrics}
+        errors = {type(entry.error) for entry in self.entries}
+        words = (*self.knob_names, *metrics, *((self.library,) if self.library is not None else ()))
+        for word in words:
+            if not isinstance(word, str):
+                raise TypeError(f"expected a name, found {word!r:.80}")
+        if not errors <= {str, type(None)}:
+            raise TypeError(f"expected text as an error, found {errors - {str, type(None)}}")
 
     def _refuse_repetition(self) -> None:
         seen = set()
@@ -215,6 +233,18 @@ class Landscape:
         """
         ran = self._ran()
         return ran[(len(ran) - 1) // 2]
+
+    def has_times_of(self, other: Landscape) -> bool:
+        """Whether both have the same configurations with the same median times, in whatever unit
+        and format.
+        """
+        times, theirs = (
+            {entry.knobs: entry.true_ns for entry in each.entries if entry.times}
+            for each in (self, other)
+        )
+        return times.keys() == theirs.keys() and all(
+            math.isclose(time, theirs[knobs]) for knobs, time in times.items()
+        )
 
     def _ran(self) -> list[Entry]:
         ran = sorted((e for e in self.entries if e.times), key=lambda e: (e.true_ns, _order(e)))

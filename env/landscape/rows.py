@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kernelwright.env.landscape.record import Entry, JsonText, ascending
+from kernelwright.env.landscape.record import Entry, JsonText, Landscape, ascending
 from kernelwright.env.types import KnobPayload, Scalar
 
 FACTS = ("regs", "spills", "shared")
@@ -76,6 +76,20 @@ def numbers(name: str, value: Any, unit: str) -> tuple[float, ...]:
 def is_number(value: Any) -> bool:
     """Whether a JSON value is a finite number."""
     return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def errors_alike(landscape: Landscape, *, failed: bool) -> set[str]:
+    """Names of metrics that formats would take for an error's text: an objective that is text, of a
+    configuration that failed, or of one that ran.
+    """
+    places = {"time", *landscape.objectives}
+    return {
+        name
+        for entry in landscape.entries
+        if (entry.error is not None) is failed
+        for name, value in entry.metrics
+        if name in places and isinstance(thawed(value), str)
+    }
 
 
 def facts_of(row: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:

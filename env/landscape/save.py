@@ -6,6 +6,7 @@ import difflib
 import gzip
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,8 @@ _ENDINGS = (
 )
 # Fast, because whole spaces are tens of megabytes of digits; a higher level saves a fifth.
 _GZIP_LEVEL = 1
+# Bytes of a kernel's name in that of a file, which may have 255 with its endings.
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,12 @@ def render(landscape: Landscape, form: str) -> tuple[str, tuple[str, ...]]:
     """
     module, _, name = WRITERS[form].partition(":")
     write: Any = getattr(import_module(module), name)
-    text, lost = write(landscape)
+    try:
+        text, lost = write(landscape)
+    except LandscapeError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise LandscapeError(f"{form} cannot hold it: {error}") from None
     return text, lost
 
 
@@ -98,9 +106,13 @@ def convert(path: Path, out: Path, form: str | None = None) -> Conversion:
     """Read one file and write another.
 
     Raises:
-        LandscapeError: if the first is no landscape, or the other's format cannot hold it.
+        LandscapeError: if the first is no landscape, the other is the same file (most formats hold
+            less) or its format cannot hold it.
     """
-    source, written = Source(path), format_of(out, form)
+    written = format_of(out, form)
+    if out.exists() and out.samefile(path):
+        raise LandscapeError(f"{out}: expected another file than the one that is read")
+    source = Source(path)
     read = recognise(source)
     if read != "t1":
         landscape = read_source(source)
@@ -127,7 +139,10 @@ def write_text(text: str, path: Path) -> None:
 
 
 def best_name(kernel: str, form: str, text: str) -> str:
-    """The name that Triton or Helion gives to a file of best configurations."""
+    """The name that Triton or Helion gives to a file of best configurations. A kernel's name may
+    come from anybody's file, so what leads elsewhere in it is written ``_``.
+    """
     if form == "triton":
-        return f"{kernel or 'kernel'}.autotune.json"
+        plain = re.sub(r"[^\w.+-]", "_", kernel).lstrip(".").encode()[:_LONGEST]
+        return f"{plain.decode(errors='ignore') or 'kernel'}.autotune.json"
     return f"{hashlib.sha256(text.encode()).hexdigest()}.best_config"

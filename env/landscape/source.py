@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,15 @@ from kernelwright.env.landscape.record import LandscapeError
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89abAB]")
+_STUMBLES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _RECORD_DEPTH = 2  # of every document that is read: the file, its list, one record in it
+MAX_BYTES = 2**30
+"""What is read of a file at most, unpacked; the largest published spaces are a tenth of it."""
 
 
 class Source:
     """A file's text; ``document`` is the JSON value that it holds, parsed when first asked for.
+    ``whole`` is false once it is known that the file breaks off.
 
     Raises:
         LandscapeError: if the file is damaged.
@@ -30,12 +38,19 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[str] = []
-        raw = path.read_bytes()
+        self.whole = True
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
         self.sha256 = hashlib.sha256(raw).hexdigest()
         try:
-            data = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-            self.text = data.decode("utf-8-sig")
-        except (OSError, EOFError, UnicodeDecodeError, ValueError) as error:
+            packed = raw[:2] == b"\x1f\x8b"
+            data = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(MAX_BYTES + 1) if packed else raw
+            if len(data) > MAX_BYTES:
+                raise LandscapeError(f"{path}: expected at most {MAX_BYTES:,} bytes, found more")
+            self.text = _decoded(data)
+        except LandscapeError:
+            raise
+        except (OSError, EOFError, zlib.error, ValueError) as error:
             raise LandscapeError(f"{path}: expected text, found damaged data: {error}") from None
         if not self.text.strip():
             raise LandscapeError(f"{path}: expected a recording, found an empty file")
@@ -44,7 +59,7 @@ class Source:
     def document(self) -> Any:
         """The whole text as JSON; a text that breaks off is read up to its last whole record."""
         try:
-            document = json.loads(self.text)
+            document = self._parsed(self.text)
         except (ValueError, RecursionError) as error:
             document = self._salvaged()
             if document is None:
@@ -67,7 +82,7 @@ class Source:
         rows: list[tuple[int, dict[str, Any]]] = []
         for number, line in lines:
             try:
-                row = json.loads(line)
+                row = self._parsed(line)
                 if _SURROGATE.search(line):
                     self._check_text(row)
             except (ValueError, RecursionError) as error:
@@ -86,7 +101,7 @@ class Source:
         if _SURROGATE.search(self.text):
             return None
         try:
-            values = json.loads("[" + ",".join([line for _, line in lines]) + "]")
+            values = self._parsed("[" + ",".join([line for _, line in lines]) + "]")
         except (ValueError, RecursionError):
             return None
         if len(values) != len(lines) or not all(isinstance(value, dict) for value in values):
@@ -99,6 +114,44 @@ class Source:
             return LandscapeError(f"{self.path}: {message}")
         colon = ":" if isinstance(place, int) else ": "
         return LandscapeError(f"{self.path}{colon}{place}: {message}")
+
+    @contextmanager
+    def read_as(self, form: str) -> Iterator[None]:
+        """What else a reader stumbles on, as a value of another kind than the format has there.
+
+        Raises:
+            LandscapeError: instead of the error of a look-up or of an operator.
+        """
+        try:
+            yield
+        except LandscapeError:
+            raise
+        except _STUMBLES as error:
+            found = f"{type(error).__name__}: {error}"
+            raise self.error(f"expected a file of the format {form}, found {found:.200}") from None
+
+    def _parsed(self, text: str) -> Any:
+        """JSON, with a note on names that stand twice in an object, of which the last one counts.
+
+        Raises:
+            ValueError, RecursionError: as `json.loads` does.
+        """
+        twice: list[str] = []
+
+        def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            found = dict(pairs)
+            if len(found) < len(pairs):
+                names = [name for name, _ in pairs]
+                twice.extend(name for name in found if names.count(name) > 1)
+            return found
+
+        value = json.loads(text, object_pairs_hook=table)
+        if twice:
+            count = len(twice)
+            names = "1 name stands" if count == 1 else f"{count} names stand"
+            listed = ", ".join(f"{name!r:.40}" for name in twice[:3])
+            self.notes.append(f"{names} more than once ({listed}): the last value counts")
+        return value
 
     def _check_text(self, value: Any) -> None:
         try:
@@ -126,13 +179,29 @@ class Source:
         if not end:
             return None
         try:
-            document = json.loads(self.text[:end] + closers)
-        except ValueError:
+            document = self._parsed(self.text[:end] + closers)
+        except (ValueError, RecursionError):
             return None
         rest = self.text[end:].strip(" \t\r\n,")
         lost = "no record is lost" if rest.strip("]} \t\r\n") == "" else "1 record is lost"
         self.notes.append(f"the file breaks off: {lost}")
+        self.whole = False
         return document
+
+
+def _decoded(data: bytes) -> str:
+    """UTF-8 as text; where the file ends within a character, that one is a replacement, which no
+    JSON ends with.
+
+    Raises:
+        UnicodeDecodeError: if it is none elsewhere.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.end < len(data) or "unexpected end" not in error.reason:
+            raise
+        return data[: error.start].decode("utf-8-sig") + "\ufffd"
 
 
 def breaks_off(line: str) -> bool:

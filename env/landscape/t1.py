@@ -5,7 +5,7 @@ values, and the conditions that hold between them. It describes a space and has 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,14 @@ def from_t1(source: Source) -> SpaceFile:
     Raises:
         LandscapeError: naming the file and the place, if it is no T1.
     """
+    with source.read_as("t1"):
+        return _read(source)
+
+
+def _read(source: Source) -> SpaceFile:
     document = source.document
+    if not source.whole:  # conditions may be what is missing, and without them it is another space
+        raise source.error(f"expected a whole description of a space: {'; '.join(source.notes)}")
     space = document.get("ConfigurationSpace") if isinstance(document, dict) else None
     space = space if isinstance(space, dict) else {}
     given = space.get("TuningParameters")
@@ -67,12 +74,15 @@ def from_t1(source: Source) -> SpaceFile:
             expected = f"Expression: expected text, found {text!r:.80}"
             raise source.error(expected, f"Conditions[{place}]")
         conditions.append(text)
-    kernel = document.get("KernelSpecification") or {}
+    for key in ("General", "KernelSpecification"):
+        if not isinstance(document.get(key, {}), dict):
+            raise source.error(f"expected a mapping, found {document[key]!r:.80}", key)
+    kernel = document.get("KernelSpecification", {})
     sizes = kernel.get("ProblemSize")
     sizes = sizes if isinstance(sizes, list) else []
     fits = all(type(size) is int and size > 0 for size in sizes)
     return SpaceFile(
-        str(kernel.get("KernelName", "")),
+        str(kernel.get("KernelName") or ""),
         tuple(parameters),
         tuple(conditions),
         tuple(sizes) if fits else (),
@@ -134,7 +144,7 @@ def to_t1(space: SpaceFile | Landscape) -> tuple[str, tuple[str, ...]]:
     """A space as the text of a T1 file, and what is lost of a landscape."""
     lost: tuple[str, ...] = ()
     if isinstance(space, Landscape):
-        lost = (f"the results of all {len(space.entries):,} configurations",)
+        lost = (f"the results of all {len(space.entries):,} configurations", *_lost(space))
         space = space_of(space)
     document = json.loads(space.rest)
     names = [parameter.name for parameter in space.parameters]
@@ -152,6 +162,21 @@ def to_t1(space: SpaceFile | Landscape) -> tuple[str, tuple[str, ...]]:
     if space.sizes:
         kernel["ProblemSize"] = list(space.sizes)
     return json.dumps(document, indent=2) + "\n", lost
+
+
+def _lost(landscape: Landscape) -> Iterator[str]:
+    """What a description of a space has no word for, beside results."""
+    if landscape.device:
+        yield f"the device {landscape.device!r}"
+    if landscape.library is not None:
+        yield f"the times of the library {landscape.library!r}"
+    held = {"problem_size"} if landscape.extents else set()
+    rest = [name for name, _ in landscape.metadata if name not in held]
+    if rest:
+        yield f"metadata: {', '.join(rest)}"
+    for name, values in zip(landscape.knob_names, landscape.values, strict=True):
+        if len({*map(type, values)}) > 1:
+            yield f"the types of the values of {name}, which are of several"
 
 
 def _words(text: str) -> set[str]:

@@ -21,6 +21,7 @@ from kernelwright.env.landscape.kernel_tuner import mean_of, time_in
 from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
 from kernelwright.env.landscape.rows import (
     FACTS,
+    errors_alike,
     facts_of,
     frozen,
     is_number,
@@ -61,6 +62,9 @@ def from_t4(source: Source) -> Landscape:
     metadata = source.document.get("metadata") or {}
     if not isinstance(results, list) or not isinstance(metadata, dict):
         raise source.error(f"expected T4's results and metadata, found {results!r:.80}")
+    if not source.whole and "metadata" not in source.document:
+        expected = "metadata before the results of a file that breaks off"
+        raise source.error(f"expected {expected}, found none: the unit of times is not known")
     dropped, entries = 0, []
     objectives: tuple[str, ...] = ()
     units: dict[str, str] = {}
@@ -196,7 +200,10 @@ def to_t4(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     failed = {name for e in landscape.entries if e.error is not None for name, _ in e.metrics}
     error = {*(landscape.objectives[:1] or ("time",))}
     taken = sorted(
-        (metrics & {*FACTS, _RELATIVE}) | (metadata.keys() & _METADATA) | (failed & error)
+        (metrics & {*FACTS, _RELATIVE})
+        | (metadata.keys() & _METADATA)
+        | (failed & error)
+        | errors_alike(landscape, failed=True)
     )
     if taken:
         raise LandscapeError(f"expected other names than {', '.join(taken)} in T4")

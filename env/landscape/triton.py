@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from kernelwright.env.landscape.record import Entry, Failure, Landscape
+from kernelwright.env.landscape.record import Entry, Failure, Landscape, LandscapeError
 from kernelwright.env.landscape.rows import merged, pairs, payload, thawed
 from kernelwright.env.landscape.source import Source
 from kernelwright.env.landscape.units import in_unit
@@ -90,20 +91,52 @@ def to_triton(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
     """A landscape as the text of a Triton cache, and what is lost.
 
     Knobs named ``warps`` and ``stages`` become Triton's own.
+
+    Raises:
+        LandscapeError: if two knobs would have one name.
     """
+    names = [_SHORT.get(name, name) for name in landscape.knob_names]
+    if len(set(names)) < len(names):
+        found = ", ".join(landscape.knob_names)
+        raise LandscapeError(f"expected knobs of different names in Triton, found {found}")
     metadata = {name: thawed(value) for name, value in landscape.metadata}
     key = metadata.get(_KEY) or [str(extent) for _, extent in landscape.extents]
     timings = [
         [_config(landscape.knob_names, entry), quantiles_ms(entry)] for entry in landscape.entries
     ]
-    lost = ["what failed, and why: all have the time infinity"] if landscape.failed else []
-    if any(len(entry.times) > 1 for entry in landscape.entries):
-        lost.append("samples, of which the median and the 20% and 80% quantiles are left")
-    if any(e.facts or e.costs or e.max_error is not None for e in landscape.entries):
-        lost.append("the compiler's facts, costs and relative errors")
+    return json.dumps({"key": key, "configs_timings": timings}) + "\n", tuple(_lost(landscape))
+
+
+def _lost(landscape: Landscape) -> Iterator[str]:
+    """What a cache has no word for."""
+    entries, names = landscape.entries, set(landscape.knob_names)
+    if landscape.failed:
+        yield "what failed, and why: all have the time infinity"
+    if any(len(entry.times) > 1 for entry in entries):
+        yield "samples, of which the median and the 20% and 80% quantiles are left"
+    if any(e.facts or e.costs or e.max_error is not None for e in entries):
+        yield "the compiler's facts, costs and relative errors"
+    kept = {"p20", "p80"} if all(len(entry.times) < 2 for entry in entries) else set()
+    metrics = {name for entry in entries for name, _ in entry.metrics} - kept
+    if metrics:
+        yield f"metrics: {', '.join(sorted(metrics))}"
+    if any(entry.timestamp is not None for entry in entries):
+        yield "times of day"
     if landscape.device:
-        lost.append(f"the device {landscape.device!r}")
-    return json.dumps({"key": key, "configs_timings": timings}) + "\n", tuple(lost)
+        yield f"the device {landscape.device!r}"
+    if landscape.library is not None:
+        yield f"the times of the library {landscape.library!r}"
+    if landscape.default is not None:
+        yield "the default configuration"
+    if landscape.extents:
+        yield "the names of the extents"
+    rest = [name for name, _ in landscape.metadata if name != _KEY]
+    if rest:
+        yield f"metadata: {', '.join(rest)}"
+    occurring = {name: {dict(e.knobs)[name] for e in entries} for name in names}
+    unused = [n for n in landscape.knob_names if {*landscape.knob_values(n)} - occurring[n]]
+    if unused:
+        yield f"values that no configuration has, of {', '.join(unused)}"
 
 
 def _config(names: tuple[str, ...], entry: Entry) -> dict[str, Any]:

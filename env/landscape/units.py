@@ -7,6 +7,7 @@ of up to 15 digits comes back as it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 POWERS = {"ns": 0, "us": 3, "ms": 6, "s": 9}
@@ -37,11 +38,18 @@ def unit_of(word: object) -> str:
 
 
 def moved(value: float, power: int) -> float:
-    """``value`` times ten to the ``power``, rounded once."""
+    """``value`` times ten to the ``power``, rounded once.
+
+    Raises:
+        ValueError: if it would become 0, or infinite.
+    """
     if power == 0:
         return value
     mantissa, _, exponent = repr(float(value)).partition("e")
-    return float(f"{mantissa}e{int(exponent or 0) + power}")
+    found = float(f"{mantissa}e{int(exponent or 0) + power}")
+    if math.isinf(found) or (found == 0) != (value == 0):
+        raise ValueError(f"expected a time that its unit can hold, found {value!r:.80}")
+    return found
 
 
 def in_unit(times: Iterable[float], unit: str, to: str) -> tuple[float, ...]:

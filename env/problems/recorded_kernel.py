@@ -15,7 +15,12 @@ from pydantic import Field
 
 from kernelwright.env.landscape import ENDINGS
 from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.record import Landscape, LandscapeError, NoLandscapeError
+from kernelwright.env.landscape.record import (
+    Landscape,
+    LandscapeError,
+    NoLandscapeError,
+    printable,
+)
 from kernelwright.env.landscape.source import Source
 from kernelwright.env.landscape.t1 import from_t1
 from kernelwright.env.options import FileOption, OptionError, ProblemError
@@ -50,7 +55,7 @@ def recorded_kernel(
         raise OptionError("landscape", error.expected, error.found, error.nearest) from None
     except LandscapeError as error:
         raise OptionError("landscape", "a readable recording", str(error)) from None
-    name = found.kernel or path.name.split(".")[0]
+    name = printable(found.kernel or path.name.split(".")[0])
     rules = _rules(found, constraints)
     errors = [entry.max_error for entry in found.entries if entry.max_error is not None]
     bound = min(max(errors, default=0.0), _LARGEST_BOUND) if error_bound is None else error_bound

@@ -142,6 +142,78 @@ def test_a_file_of_another_campaign_is_refused_and_stays(tmp_path, finished):
     assert record(SMALL | {"budget": {"trials": 99}}, tmp_path / "a.jsonl", limit=4)
 
 
+@pytest.mark.parametrize("lines", [0, 1, 4])
+def test_a_journal_never_takes_the_place_of_the_finished_file(tmp_path, monkeypatch, lines):
+    """Killed while it took a finished file up again, with less in the journal than in the file."""
+    out = tmp_path / "a.jsonl"
+    record(SMALL, out, limit=9, samples=1)
+    before = out.read_bytes()
+    part = tmp_path / "a.jsonl.part"
+    part.write_text("".join(out.read_text().splitlines(keepends=True)[:lines]))
+    seen = asked(monkeypatch)
+    assert record(SMALL, out, limit=5, samples=1)["configurations"] == 9
+    assert seen == []
+    assert out.read_bytes() == before
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("campaign", ["summer", "[]", "1", 5, None])
+def test_a_campaign_of_other_words_is_another_one(tmp_path, campaign):
+    header = {"kernel": "x", "knobs": ["a"], "campaign": campaign}
+    text = json.dumps(header) + '\n{"a": 1, "us": [1.0]}\n'
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(ConfigError, match="a file that names no campaign"):
+        record(SMALL, tmp_path / "a.jsonl", limit=2)
+    assert (tmp_path / "a.jsonl").read_text() == text
+
+
+@pytest.mark.parametrize("lines", [0, 1, 4])
+def test_beside_a_journal_the_file_of_another_campaign_stays(tmp_path, lines):
+    out, part = tmp_path / "a.jsonl", tmp_path / "a.jsonl.part"
+    record(SMALL, out, limit=4, samples=1)
+    journal = out.read_text().splitlines(keepends=True)[:lines]
+    record(SMALL | {"seed": 9}, tmp_path / "b.jsonl", limit=4, samples=1)
+    (tmp_path / "b.jsonl").replace(out)
+    part.write_text("".join(journal))
+    before = out.read_bytes()
+    with pytest.raises(ConfigError, match="another campaign's: seed of it differ"):
+        record(SMALL, out, limit=6, samples=1)
+    assert out.read_bytes() == before
+
+
+def test_a_lone_header_is_not_taken_over_by_another_campaign(tmp_path):
+    out, part = tmp_path / "a.jsonl", tmp_path / "a.jsonl.part"
+    record(SMALL | {"seed": 9}, out, limit=1)
+    part.write_text(out.read_text().splitlines(keepends=True)[0])
+    out.unlink()
+
+    def killer(done, total, what):
+        raise Killed
+
+    with pytest.raises(Killed):
+        record(SMALL, out, limit=3, observe=killer)
+    with pytest.raises(ConfigError, match="seed of it differ"):
+        record(SMALL | {"seed": 9}, out, limit=3)
+    assert record(SMALL, out, limit=3)["measured"] == 2
+
+
+def test_a_kill_does_not_move_a_simulated_drift(tmp_path):
+    drifting = SMALL | {"target": {"name": "gpu-model", "noise": {"drift": 0.3}}}
+    record(drifting, tmp_path / "whole.jsonl", limit=12, samples=1)
+    record(drifting, tmp_path / "a.jsonl", limit=5, samples=1)
+    record(drifting, tmp_path / "a.jsonl", limit=12, samples=1)
+    assert read_landscape(tmp_path / "a.jsonl") == read_landscape(tmp_path / "whole.jsonl")
+
+
+def test_two_at_once_into_one_file_are_refused_and_spoil_nothing(tmp_path):
+    def second(done, total, what):
+        with pytest.raises(ConfigError, match="a running one"):
+            record(SMALL, tmp_path / "a.jsonl", limit=9)
+
+    assert record(SMALL, tmp_path / "a.jsonl", limit=3, observe=second)["measured"] == 3
+    assert record(SMALL, tmp_path / "a.jsonl", limit=3)["measured"] == 0
+
+
 def test_files_that_were_not_recorded_are_not_overwritten(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"kernel": "x", "knobs": ["a"]}\n{"a": 1, "us": [1.0]}\n')
     with pytest.raises(ConfigError, match="a file that names no campaign"):
@@ -209,6 +281,8 @@ def test_the_commands(tmp_path):
     assert done.stdout.splitlines() == [
         "12 configurations, kernel_tuner to t1: b.t1.json",
         "lost: the results of all 12 configurations",
+        "lost: the device 'NVIDIA H200'",
+        "lost: metadata: campaign, causal",
     ]
     wrong = kernelwright("convert", "b.t1.json", "-o", "c.jsonl", "--json", cwd=tmp_path)
     assert wrong.returncode == 2

@@ -8,10 +8,13 @@ import pytest
 
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.exchange import describe
+from kernelwright.env.landscape.open import open_landscape
 from kernelwright.env.options import OptionError, ProblemError
 from kernelwright.env.problems.recorded_kernel import recorded_kernel
 from kernelwright.env.types import (
     Candidate,
+    Language,
     Reference,
     Request,
     Role,
@@ -248,3 +251,30 @@ def test_published_spaces_open_with_their_restrictions(name):
     assert np.array_equal(free.valid, space.valid)
     best: Candidate = space.candidate(int(space.valid[0]))
     assert judge.evaluate([Request(best, Stage.SCREEN, built.plan.against_baseline)])
+
+
+def test_words_of_a_file_do_not_reach_a_terminal_as_commands(tmp_path):
+    words, written = "k\x1b[31m\n\x07é", "k\\x1b[31m\\n\\x07é"
+    path = tmp_path / "a.jsonl"
+    rows = [{"a": 1, "us": [1.0]}, {"a": 2, "error": words}]
+    header = {"kernel": words, "gpu": words, "extents": {"x": 1}, "knobs": ["a"]}
+    path.write_text("\n".join(map(json.dumps, (header, *rows))) + "\n")
+    problem = recorded_kernel(landscape=str(path))
+    assert problem.name == written
+    target = Recorded(problem, landscape=str(path))
+    baseline = (Reference(Role.BASELINE, Candidate(Language.KNOBS, (("a", 1),))),)
+    asked = [Candidate(Language.KNOBS, (("a", value),)) for value in (1, 2)]
+    ran, failed = target.evaluate([Request(c, Stage.SCREEN, baseline) for c in asked])
+    assert ran.measurements[0].machine == written
+    assert failed.evidence == f"recorded: {written}"
+    assert describe(str(path))["doc"].startswith(f"{written} on {written}, 2 configurations")
+    # What is converted stays what it was.
+    assert open_landscape(path).kernel == words
+
+
+def test_a_library_without_times_is_not_compared_with(tmp_path):
+    path = tmp_path / "a.jsonl"
+    rows = [{"kernel": "k", "library": "cublas", "knobs": ["a"], "extents": {"x": 1}}]
+    rows += [{"a": 1, "us": [1.0]}, {"a": 2, "us": [2.0]}]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert Recorded(recorded_kernel(landscape=str(path)), landscape=str(path)).library is None

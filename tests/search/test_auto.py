@@ -9,8 +9,9 @@ from contracts import judged
 from playground import SPACE, drive
 
 from kernelwright.configs import api
+from kernelwright.configs.errors import ConfigError
 from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.save import save
+from kernelwright.env.landscape.save import convert, save
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.gemm_gpu import KNOBS, gemm_gpu
 from kernelwright.env.problems.matmul import matmul
@@ -163,6 +164,25 @@ def test_a_transfer_file_is_found_beside_the_campaign_and_hashed(tmp_path):
     path = str(tmp_path / "mine.jsonl.gz")
     assert resolved["driver"]["transfer"] == [path]
     assert path in resolved["hashes"]
+
+
+@pytest.mark.parametrize("copied", [None, "copy.jsonl", "copy_t4.json"])
+def test_the_recording_that_is_judged_by_gives_no_advice(tmp_path, copied):
+    own = name = "h200_gemm_512x512x16384"
+    if copied:
+        name = str(tmp_path / copied)
+        convert(locate(own), tmp_path / copied)
+    campaign = {
+        "name": "c",
+        "problem": {"name": "gemm_gpu", "m": 512, "n": 512, "k": 16384},
+        "target": {"name": "recorded", "landscape": own},
+        "driver": {"name": "auto", "transfer": ["h200_gemm_4096x4096x4096", name]},
+        "budget": {"trials": 4},
+    }
+    with pytest.raises(ConfigError, match=r"driver.transfer: expected a recording of another"):
+        api.plan_of(campaign)
+    campaign["driver"]["transfer"].pop()
+    assert api.plan_of(campaign)
 
 
 def test_of_ties_the_middle_of_a_plateau_comes_first():

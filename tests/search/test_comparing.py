@@ -132,6 +132,20 @@ def test_one_that_needs_twice_as_many_is_found():
     assert "slow needs more evaluations than fast" in pair["says"]
 
 
+@pytest.mark.parametrize("solved", [0, 8, 12])
+def test_who_gives_up_early_is_not_ahead(solved):
+    """Runs of five evaluations, of which some get there, beside those that all do in 20."""
+    there, not_there = Trajectory((2.0,) * 4 + (1.0,), 1.0), Trajectory((2.0,) * 5, 1.0)
+    early = Runs("early", (there,) * solved + (not_there,) * (20 - solved))
+    late = Runs("late", reaching(*range(15, 35)))
+    summary = compared([early, late], [0.05], BUDGET)
+    row, (pair,) = summary["targets"][0]["campaigns"][0], summary["pairs"]
+    assert row["at_least"] == [5] * solved + [BUDGET + 1] * (20 - solved)
+    # A median of eight or of twelve in twenty may lie on either side.
+    expected = "early needs more evaluations than late" if solved == 0 else "no difference"
+    assert pair["says"].startswith(expected)
+
+
 def test_works_are_averaged_by_their_logarithms():
     rng = np.random.default_rng(4)
     easy, hard = rng.integers(5, 15, 20).tolist(), rng.integers(80, 160, 20).tolist()
