@@ -474,6 +474,11 @@ def resolved_config(
     out["hashes"] = dict(sorted(hashes.items()))
     if file.cache is not None:
         folder = cache_folder_of(file.cache, campaign.folder)
-        out["cache"] = {**file.cache.model_dump(), "folder": str(folder)}
+        out["cache"] = {
+            "folder": str(folder),
+            "read": file.cache.read,
+            "write": file.cache.write,
+            "near": file.cache.near,
+        }
     order = typing.get_type_hints(CampaignFile)
     return {key: out[key] for key in order if key in out}
