@@ -64,10 +64,7 @@ class Autotuned:
         self._campaign, self._key, self._on_miss = dict(campaign), tuple(key), on_miss
         self._given, self._function = (buckets, rows, frozen), function
         self._tuner = Tuner(campaign, key, rows, frozen=frozen)
-        read = self._tuner.read
-        self._make: Callable[..., Problem] = functools.partial(
-            read.problem.factory, **{n: v for n, v in read.problem.options.items() if n not in key}
-        )
+        self._make = self._tuner.problem
         self._problem: Problem = self._make()
         _check_key(self._problem, self._key, campaign["problem"])
         self._buckets = Buckets(self._key, buckets)

@@ -11,7 +11,9 @@ from kernelwright.configs.choices import Choices, Place
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.folders import cache_folder_of
 from kernelwright.configs.load import read_config
+from kernelwright.configs.spaces import with_template
 from kernelwright.configs.tuning import keep, plan_with_cache
+from kernelwright.env.types import Problem
 from kernelwright.search.campaign import Campaign as Search
 from kernelwright.search.store import MemoryStore
 from kernelwright.search.tuning.cache import TuningCache
@@ -51,6 +53,14 @@ class Tuner:
         self._places: dict[tuple[int, ...], Place] = {}
         if frozen:
             self._see_that_the_table_fits()
+
+    def problem(self, **extents: int) -> Problem:
+        """The problem at some extents of the key, those that are not given as it has them; with the
+        campaign's template, so that a candidate of any of its spaces has a program.
+        """
+        choice = self.read.problem
+        own = {name: value for name, value in choice.options.items() if name not in self._key}
+        return with_template(self.read, choice.factory(**{**own, **extents}))
 
     def place(self, bucket: Mapping[str, int]) -> Place:
         """The place of a bucket; without extents that of the problem's own."""

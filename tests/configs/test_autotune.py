@@ -20,6 +20,7 @@ from kernelwright.configs.buckets import Buckets, cropped, paddable, padded, sha
 from kernelwright.configs.dispatch import Executed
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.resolve import resolve
+from kernelwright.configs.scaffold import scaffold
 from kernelwright.configs.tables import export_table
 from kernelwright.env.compiler.runtime import toolchain
 from kernelwright.env.compiler.runtime.call import CallError
@@ -456,3 +457,42 @@ def test_kernels_of_this_machine_are_tuned_kept_and_called(searches):
     frozen = tuned(("rows", "cols"), "row_sum", table="t.json", frozen=True)
     assert np.allclose(frozen(x), x.sum(axis=1), atol=1e-4)
     assert [k._extents for k in frozen._kernels.values()] == [{"rows": 64, "cols": 64}]
+
+
+@needs_cc
+@pytest.mark.cc
+def test_a_template_s_choice_is_executed_kept_and_pinned(searches, monkeypatch):
+    scaffold("knn")
+    executed = []
+    call = Executed.__call__
+    monkeypatch.setattr(
+        Executed, "__call__", lambda self, *args: executed.append(self) or call(self, *args)
+    )
+    knobs = {"ROWS": [1, 2], "COLS": [2], "LANES": [4]}
+    settings = {
+        "key": ("m", "n", "d"),
+        "problem": "knn/knn.py:make",
+        "space": {"kind": "template", "file": "knn/knn.c", "knobs": knobs},
+        "cache": "known",
+        "judge": QUICK,
+        "driver": "random",
+    }
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((rows, 30)).astype(np.float32) for rows in (7, 16))
+    wanted = ((x[:, None] - y) ** 2).sum(axis=2)
+    row = kernelwright.autotune(**settings, budget={"trials": 2}).tune(m=7, n=16, d=30)
+    assert row["extents"] == {"m": 8, "n": 16, "d": 32}
+    assert len(searches) == 1
+    # A win, whatever the clock said of it here.
+    data = {"format": 1, "rows": [{**row, "status": "win", "speedup": 2.0, "library_high": None}]}
+    Path("t.json").write_text(json.dumps(data))
+    for pinned in ({"table": "t.json"}, {"table": "t.json", "frozen": True}):
+        knn = kernelwright.autotune(**settings, **pinned)
+        np.testing.assert_allclose(knn(x, y), wanted, rtol=1e-5)
+    assert len(executed) == 2
+    assert len(searches) == 1
+    # Another text is another program, of which nothing is known.
+    text = Path("knn/knn.c")
+    text.write_text(f"{text.read_text()}static const int more = 0;\n")
+    frozen = kernelwright.autotune(**settings, table="t.json", frozen=True)
+    assert frozen.tuned(m=7, n=16, d=30) is None
