@@ -222,6 +222,9 @@ class SqliteStore:
             self._prepare(readonly=readonly)
         except sqlite3.DatabaseError as error:
             self.close()
+            # What is to be rolled back is the change to a log, which comes before all else.
+            if readonly and getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK":
+                raise NotBegunError(path) from None
             raise StoreError(f"{path}: expected a kernelwright store: {error}") from None
         except StoreError:
             self.close()

@@ -121,7 +121,18 @@ def test_a_run_that_was_stopped_as_it_started_is_not_begun(tmp_path):
     assert not is_begun(path)
     path.touch()
     assert not is_begun(path)
-    # What SQLite makes of it before there is a table.
+    # What SQLite leaves when it is killed while it makes the file's first page.
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE a (b)")
+        db.execute("DROP TABLE a")
+    db.close()
+    journal = path.with_name("run.sqlite-journal")
+    journal.write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    with pytest.raises(NotBegunError):
+        SqliteStore(path, readonly=True)
+    assert not is_begun(path)
+    journal.unlink()
+    # And what it makes of it before there is a table.
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA journal_mode=WAL")
     db.close()
