@@ -9,6 +9,7 @@ from typing import Any
 from kernelwright.configs.build import build
 from kernelwright.configs.choices import Choices, Place
 from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.folder import about
 from kernelwright.configs.folders import cache_folder_of
 from kernelwright.configs.load import read_config
 from kernelwright.configs.spaces import with_template
@@ -87,6 +88,7 @@ class Tuner:
             row = None if again else self.found(bucket)
             if row is None:
                 built, store = build(read_config(self._config(bucket))), MemoryStore()
+                store.set_meta(**about(built))
                 try:
                     Search(plan_with_cache(built), store).run()
                 finally:

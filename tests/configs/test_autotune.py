@@ -175,6 +175,7 @@ def test_a_miss_tunes_once_a_bucket_and_never_again(searches):
     (row,) = matmul.choices()
     assert row == matmul.tuned(m=20, n=20, k=20)
     assert (row["extents"], row["evaluations"]) == ({"m": 32, "n": 32, "k": 32}, 6)
+    assert row["baseline"] == "unscheduled"
     # Another function, as in another process.
     again = tuned(**MODEL)
     assert close(a, b, again(a, b))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -18,11 +20,12 @@ import yaml
 from kernelwright.configs import api
 from kernelwright.configs.choices import Place
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.load import read_config
+from kernelwright.configs.load import read_config, shipped_configs
 from kernelwright.configs.resolve import resolve
 from kernelwright.configs.tables import export_table
 from kernelwright.configs.winner import WinnerError
 from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
+from kernelwright.env.landscape.open import locate
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators.cpu_model import CpuModel
 from kernelwright.evaluators.gpu_model import GpuModel
@@ -313,6 +316,13 @@ def test_every_format_holds_the_same_configurations(runs):
     text = export_table([runs], form="md")
     assert len(text.splitlines()) == 2 + len(rows)
     assert "| m=512 n=512 k=512 |" in text
+    # A reader needs to know which compiler, what the speedup is over, and when it was found.
+    names, first = ([c.strip() for c in text.splitlines()[n].split("|")[1:-1]] for n in (0, 2))
+    shown = dict(zip(names, first, strict=True))
+    assert shown["over"] == rows[0]["baseline"] == "unscheduled"
+    assert (shown["when"], shown["compiler"]) == (rows[0]["when"], "-")
+    assert shown["options"].startswith("dtype=float16 split_k=False device=h100-lecture")
+    assert shown["speedup"].startswith(f"{rows[0]['status']}: ")
     # The format that is asked for goes before the file's ending.
     assert export_table([runs], "u.csv", "md") == text == Path("u.csv").read_text()
 
@@ -325,6 +335,29 @@ def test_what_holds_no_run_is_refused(tmp_path):
     for text in ("", "{}", '{"format": 9, "rows": []}', '{"format": 1, "rows": [{}]}', "[1]"):
         with pytest.raises(ValueError, match="expected"):
             read_table(text)
+
+
+def test_a_landscape_counts_by_what_is_in_it_and_not_by_its_path():
+    source, whole = (
+        Path("c.yaml"),
+        yaml.safe_load(shipped_configs()["h200_16x14336x4096"].read_text()),
+    )
+    shipped = locate(whole["target"]["landscape"])
+    text, names = shipped.read_bytes(), [f"{name}{''.join(shipped.suffixes)}" for name in "abc"]
+    for name in names:
+        Path(name).write_bytes(text)
+    for seed, name in enumerate(names):
+        campaign = whole | {"seed": seed, "budget": {"trials": 8}}
+        campaign["target"] = {"name": "recorded", "landscape": name}
+        source.write_text(yaml.safe_dump(campaign))
+        api.run(source, f"runs/{name}")
+    (row,) = read_table(export_table(["runs"]))
+    assert "against the library" in export_table(["runs"], form="md")
+    assert "cublas 0." in export_table(["runs"], form="md")
+    assert row["files"].keys() == {row["target"]["landscape"]}
+    # Another recording is another place, and so is a row that does not say what was in its file.
+    for files in (dict.fromkeys(row["files"], "0" * 64), {}):
+        assert len(table([row, {**row, "files": files}])) == 2
 
 
 def test_a_run_without_anything_valid_has_no_row(runs, monkeypatch):
@@ -342,6 +375,13 @@ def test_the_command_line_writes_tables(runs):
     assert (done.returncode, done.stdout) == (0, "")
     assert Path("t.md").read_text() == export_table([runs], form="md")
     assert json.loads(call("--table", "runs").stdout)["rows"]
+    # A reader at a terminal has a reader's table.
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-P", "-m", "kernelwright", "export", "--table", "runs"]
+    subprocess.run(command, stdout=theirs, check=True)
+    os.close(theirs)
+    assert os.read(ours, 9).decode() == "| problem"
+    os.close(ours)
     assert call("runs/0", "runs/1").returncode == 2
     assert call("runs/0", "--format", "csv").returncode == 2
 
