@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
+import re
 import subprocess
 import sys
 import threading
@@ -204,6 +206,47 @@ def test_another_process_finds_the_choice():
         for word in ("first", "again")
     )
     assert first == second != ""
+
+
+def test_a_search_is_told_of_and_on_stderr_if_it_is_slow(caplog, monkeypatch):
+    seen = []
+    matmul = tuned(observe=seen.append, **MODEL)
+    with caplog.at_level(logging.INFO, "kernelwright"):
+        matmul.tune(m=8, n=8, k=8)
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
+    begins, ends = caplog.messages
+    assert begins.startswith("matmul m=8, n=8, k=8: tuning on cpu-lecture, at most 6 trials")
+    assert re.match(r"matmul m=8, n=8, k=8: 6 trials, (win|tie|loss): .* after \d+\.\d s$", ends)
+    assert [progress.trials for progress in seen if progress.phase == "search"][-1] == 6
+    caplog.clear()
+    # As of a call that takes long, by a user who has set up no logging.
+    search = tuner.Search.run
+    monkeypatch.setattr(tuner, "SLOW_S", 0.0)
+    monkeypatch.setattr(tuner.Search, "run", lambda self: told.wait(10) and search(self))
+    told = threading.Event()
+    monkeypatch.setattr(tuner._LOG, "warning", watched(tuner._LOG.warning, told))
+    matmul.tune(m=9, n=9, k=9)
+    assert len(caplog.messages) == 2
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    assert caplog.messages[0].endswith(f"kept in {Path('known').absolute()}")
+
+
+def test_a_search_that_is_cut_short_is_told_of_too(caplog, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuner.Search, "run", interrupted)
+    with caplog.at_level(logging.INFO, "kernelwright"), pytest.raises(KeyboardInterrupt):
+        tuned(**MODEL).tune(m=8, n=8, k=8)
+    assert "matmul m=8, n=8, k=8: not tuned, after" in caplog.messages[-1]
+
+
+def watched(tell, told):
+    def both(*words):
+        tell(*words)
+        told.set()
+
+    return both
 
 
 def test_threads_that_miss_at_once_tune_once(searches):
