@@ -23,7 +23,9 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config, shipped_configs
 from kernelwright.configs.resolve import resolve
 from kernelwright.configs.tables import export_table
+from kernelwright.configs.tuning import serving_of
 from kernelwright.configs.winner import WinnerError
+from kernelwright.display import summary_text
 from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
 from kernelwright.env.landscape.open import locate
 from kernelwright.env.problems import PROBLEMS
@@ -455,6 +457,58 @@ def test_like_keys_that_this_space_has_nothing_of_are_no_seeds():
     path.write_text("".join(sealed(line, key.digest) + "\n" for line in broken))
     assert go("b", cache=NEAR)["trials"] == 24
     assert not any(p.startswith("warm") for p in first_proposers("b", 24))
+
+
+@pytest.mark.cc
+@pytest.mark.skipif(TOOLCHAIN is None, reason="no C compiler on this machine")
+def test_a_macro_is_new_to_a_template_unless_its_text_knew_it():
+    campaign = {
+        **GEMM,
+        "problem": {"name": "row_sum", "rows": 64, "cols": 64},
+        "space": {"kind": "template", "file": "own.c", "knobs": {"STEP": [1, 2]}},
+        "target": {"name": "cpu"},
+        "driver": {"name": "grid"},
+        "budget": {"trials": 2},
+        "judge": {"profile": "naive"},
+    }
+    knobs = {"STEP": [1, 2], "WIDE": [4, 1]}
+    more = {**campaign, "space": {**campaign["space"], "knobs": knobs}, "budget": {"trials": 4}}
+    text = resolve(PROBLEMS, "row_sum")().plain_c
+    Path("own.c").write_text(text)
+    source = Path("c.yaml")
+    source.write_text(yaml.safe_dump(campaign))
+    assert api.run(source, "a")["cache"]["records"] == 0
+    # An edited text is another program, and the run says so.
+    Path("own.c").write_text(f"#ifndef WIDE\n#define WIDE 1\n#endif\n{text}")
+    summary = api.run(source, "b")
+    assert (summary["served"], summary["cache"]["records"]) == (0, 2)
+    assert "none of the tuning cache's 2 records: they are of other texts" in summary_text(summary)
+    # The knob that the text has a fallback for costs only what is new, whatever its default is.
+    source.write_text(yaml.safe_dump(more))
+    built = api.plan_of(source)
+    serving = serving_of(built)
+    assert serving.probe() is not None
+    serving.begin({"serves": "all"})
+    found = [serving.find(built.space.candidate(i)) for i in range(4)]
+    wide = [built.space.candidate(i).knobs["WIDE"] for i in range(4)]
+    assert [one is not None for one in found] == [w == 1 for w in wide]
+
+
+def test_a_run_that_was_served_nothing_says_why():
+    first = go("a", driver={"name": "grid"}, budget={"trials": 4})
+    assert (first["served"], first["cache"]["records"]) == (0, 0)
+    assert "served" not in summary_text(first)
+    # Of the four that are known none is tried.
+    other = go("b", driver={"name": "random"}, budget={"trials": 2})
+    assert other["served"] == 0
+    why = "none of the tuning cache's 4 records: they are of other configurations than were tried"
+    assert f"served: {why}" in summary_text(other)
+    # Over another baseline a time says nothing.
+    (key, *_) = (trial[1] for trial in tables("a")[0])
+    third = go("c", driver={"name": "grid"}, budget={"trials": 4}, baseline=key)
+    assert third["cache"]["reason"] == "none in this space has a time over this baseline"
+    again = go("d", driver={"name": "grid"}, budget={"trials": 4})
+    assert (again["served"], again["cache"]["reason"]) == (4, None)
 
 
 @pytest.mark.cc
