@@ -314,13 +314,14 @@ def convert(
         str | None,
         typer.Option("--format", metavar="F", help="Its format; by its ending unless given."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT, whatever is in it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a landscape in another format, and say what that one does not hold."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.exchange import convert as convert_landscape
 
-        done = convert_landscape(source, out, form)
+        done = convert_landscape(source, out, form, force=force)
         if as_json:
             _print_json(done)
             return
