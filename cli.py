@@ -274,7 +274,8 @@ def export(
         typer.Option(
             "--format",
             metavar="F",
-            help="Of a winner: c, triton or helion; of a table: json, csv, md or py.",
+            help="Of a winner: c, triton or helion; of a table: json, csv, md or py, by the file's "
+            "ending unless given, else md on a terminal and json elsewhere.",
         ),
     ] = None,
 ) -> None:
@@ -293,7 +294,8 @@ def export(
         if table:
             from kernelwright.configs.tables import export_table
 
-            text = export_table(folders, out, form)
+            by_reader = "md" if out is None and sys.stdout.isatty() else None
+            text = export_table(folders, out, form or by_reader)
         elif form in (None, "c"):
             text = export_winner(folders[0], out)
         else:
@@ -312,13 +314,14 @@ def convert(
         str | None,
         typer.Option("--format", metavar="F", help="Its format; by its ending unless given."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT, whatever is in it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a landscape in another format, and say what that one does not hold."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.exchange import convert as convert_landscape
 
-        done = convert_landscape(source, out, form)
+        done = convert_landscape(source, out, form, force=force)
         if as_json:
             _print_json(done)
             return

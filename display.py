@@ -7,7 +7,7 @@ log stays short however long the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -156,8 +156,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     ]
     if summary["failures"]:
         lines.append(f"judge one again: kernelwright show {summary['out']} --replay TRIAL")
-    if summary["served"]:
-        lines.append(f"served: {summary['served']} of them from the tuning cache, not judged again")
+    lines += _served(summary["served"], [summary.get("cache")])
     unheard = {key: summary[key] for key in ("refused", "duplicates") if summary[key]}
     lines.extend(f"{key}: {count} proposals" for key, count in unheard.items())
     search, confirm = summary["seconds_search"], summary["seconds_confirm"]
@@ -335,9 +334,8 @@ def print_tasks(console: Console, summary: Mapping[str, Any]) -> None:
             console.print(f"{row['name']}: {_unsolved(row)}", soft_wrap=True)
     counts = ", ".join(f"{n} {status}" for status, n in summary["by_status"].items()) or "none"
     console.print(f"trials: {summary['trials']} ({counts})", soft_wrap=True)
-    if summary["served"]:
-        served = f"{summary['served']} of them from the tuning cache, not judged again"
-        console.print(f"served: {served}", soft_wrap=True)
+    for line in _served(summary["served"], [row["cache"] for row in rows]):
+        console.print(line, soft_wrap=True)
     turns = ", ".join(f"{n} {word}" for word, n in why.items()) or "none"
     shared = "with" if summary["shared"] else "without"
     line = f"batches by {summary['scheduler']}, {shared} sharing: {turns}"
@@ -351,6 +349,17 @@ def print_tasks(console: Console, summary: Mapping[str, Any]) -> None:
     if not summary["finished"]:
         console.print("not finished: the same `run` goes on")
     console.print(f"run: {summary['out']}; each task's is in a folder of its name", soft_wrap=True)
+
+
+def _served(count: int, caches: Iterable[Mapping[str, Any] | None]) -> list[str]:
+    """How many trials the tuning cache served; where it had records and served none, why."""
+    if count:
+        return [f"served: {count} of them from the tuning cache, not judged again"]
+    known = [cache for cache in caches if cache is not None and cache["records"]]
+    if not known:
+        return []
+    records = sum(cache["records"] for cache in known)
+    return [f"served: none of the tuning cache's {records} records: {known[0]['reason']}"]
 
 
 def _task_row(row: Mapping[str, Any]) -> tuple[object, ...]:

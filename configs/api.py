@@ -29,7 +29,7 @@ from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
 from kernelwright.search.finals import confirm_request
 from kernelwright.search.plan import Budget, StopRules
-from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
+from kernelwright.search.store import DATABASE, MemoryStore, NotBegunError, SqliteStore
 from kernelwright.search.summary import shown, summarise, warning
 from kernelwright.search.tasks.summary import TASKS
 
@@ -108,6 +108,8 @@ def show(folder: str | Path) -> dict[str, Any]:
         folder = folder.parent
     with SqliteStore(folder / DATABASE, readonly=True) as store:
         meta = store.meta()
+        if not meta:
+            raise NotBegunError(folder / DATABASE)
         if TASKS in meta:
             return show_tasks(store, folder)
         config = json.loads(meta.get("config", "{}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from kernelwright.configs.autotuned import Autotuned, Function, OnMiss
 from kernelwright.configs.buckets import Rule
 from kernelwright.configs.choices import table_of
 from kernelwright.configs.errors import ConfigError
+from kernelwright.search.campaign import Progress
 
 DEFAULT_BUDGET = {"trials": 64, "seconds": 60}
 NEAR = 4  # configurations of other buckets and devices that a search tries first
@@ -31,6 +32,7 @@ def autotune(
     cache: str | Path | None = None,
     table: str | Path | None = None,
     frozen: bool = False,
+    observe: Callable[[Progress], None] | None = None,
 ) -> Any:
     """A function that dispatches by shape to tuned kernels (`Autotuned`); without a problem's name,
     and also with one, a decorator that makes it out of a function of NumPy arrays that computes the
@@ -54,6 +56,8 @@ def autotune(
         cache: the tuning cache's folder, this user's own unless given.
         table: a table that ``export --table`` wrote as JSON; it goes before the cache.
         frozen: only the table decides, so that every run that has it makes the same choices.
+        observe: called with the progress of a search, as that of `run`. Without it `logging` tells
+            when a search begins and ends, and so does stderr if it takes longer than 5 s.
 
     Raises:
         ConfigError: if a setting is refused, or a frozen table has no row of this device.
@@ -84,7 +88,14 @@ def autotune(
             campaign["cache"]["folder"] = str(Path(cache).absolute())
         rows = [] if table is None else table_of(table)
         return Autotuned(
-            campaign, key, buckets, missed, function=function, rows=rows, frozen=frozen
+            campaign,
+            key,
+            buckets,
+            missed,
+            function=function,
+            rows=rows,
+            frozen=frozen,
+            observe=observe,
         )
 
     if problem is not None:

@@ -27,7 +27,7 @@ from kernelwright.configs.tuner import Tuner
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.runtime.call import CallError
 from kernelwright.env.types import Problem
-from kernelwright.search.campaign import DriverError, JudgeError
+from kernelwright.search.campaign import DriverError, JudgeError, Progress
 from kernelwright.search.tuning.rows import Row, table
 
 OnMiss = Literal["tune", "baseline", "error"]
@@ -60,14 +60,12 @@ class Autotuned:
         function: Function | None = None,
         rows: Sequence[Row] = (),
         frozen: bool = False,
+        observe: Callable[[Progress], None] | None = None,
     ) -> None:
         self._campaign, self._key, self._on_miss = dict(campaign), tuple(key), on_miss
-        self._given, self._function = (buckets, rows, frozen), function
-        self._tuner = Tuner(campaign, key, rows, frozen=frozen)
-        read = self._tuner.read
-        self._make: Callable[..., Problem] = functools.partial(
-            read.problem.factory, **{n: v for n, v in read.problem.options.items() if n not in key}
-        )
+        self._given, self._function = (buckets, rows, frozen, observe), function
+        self._tuner = Tuner(campaign, key, rows, frozen=frozen, observe=observe)
+        self._make = self._tuner.problem
         self._problem: Problem = self._make()
         _check_key(self._problem, self._key, campaign["problem"])
         self._buckets = Buckets(self._key, buckets)
@@ -134,7 +132,7 @@ class Autotuned:
             NotTunedError: if nothing is chosen for its shape and ``on_miss`` is ``error``.
         """
         if self._function is None and len(inputs) == 1 and not named and callable(inputs[0]):
-            buckets, rows, frozen = self._given
+            buckets, rows, frozen, observe = self._given
             return Autotuned(
                 self._campaign,
                 self._key,
@@ -143,6 +141,7 @@ class Autotuned:
                 function=inputs[0],
                 rows=rows,
                 frozen=frozen,
+                observe=observe,
             )
         arrays, extents = self._read(inputs, named)
         executed = self._for(extents)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kernelwright.configs.entries import entry_of
 from kernelwright.configs.history import is_run, landscape_of_run
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
-from kernelwright.env.landscape.record import Landscape, printable
+from kernelwright.env.landscape.record import Landscape, LandscapeError, printable
 from kernelwright.env.landscape.save import (
     Conversion,
     best_name,
@@ -25,22 +26,36 @@ from kernelwright.env.types import Language
 BEST_FORMATS = ("triton", "helion")
 
 
-def convert(name: str, out: str | Path, form: str | None = None) -> dict[str, Any]:
+def convert(
+    name: str, out: str | Path, form: str | None = None, *, force: bool = False
+) -> dict[str, Any]:
     """Read one landscape, or what a run measured, and write a file of it: the object that
-    ``convert --json`` prints.
+    ``convert --json`` prints. A file that is there already is replaced only by ``force``.
 
     Raises:
-        LandscapeError: if the first is none, or the other's format cannot hold it.
+        LandscapeError: if the first is none, the other's format cannot hold it, or there is a file
+            that says anything else.
         StoreError, ConfigError: if it is a run that cannot be read.
     """
-    if is_run(name):
-        landscape, path = landscape_of_run(name), Path(out)
-        written = format_of(path, form)
-        lost = save(landscape, path, written)
-        done = Conversion("a run", written, len(landscape.entries), landscape.notes, lost)
+    path = Path(out)
+    if path.exists() and not force:
+        with TemporaryDirectory() as folder:
+            other = Path(folder) / path.name
+            done = _converted(name, other, format_of(path, form))
+            if other.read_bytes() != path.read_bytes():
+                expected = "a name that is free, or a file that says the same"
+                raise LandscapeError(f"{out}: expected {expected}, found another (--force)")
     else:
-        done = convert_file(locate(name), Path(out), form)
+        done = _converted(name, path, form)
     return {**asdict(done), "out": str(out)}
+
+
+def _converted(name: str, path: Path, form: str | None) -> Conversion:
+    if not is_run(name):
+        return convert_file(locate(name), path, form)
+    landscape, written = landscape_of_run(name), format_of(path, form)
+    lost = save(landscape, path, written)
+    return Conversion("a run", written, len(landscape.entries), landscape.notes, lost)
 
 
 def describe(name: str) -> dict[str, Any]:

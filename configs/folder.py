@@ -50,28 +50,35 @@ def claim(
     Raises:
         ConfigError: naming the first key that differs, or the machine where times are measured.
     """
+    # Times of two machines, or of two compilers, do not mix.
+    machine = str(getattr(built.target, "fingerprint", ""))
+    return claim_config(store, folder, resolved, about(built), machine)
+
+
+def about(built: Built) -> dict[str, str]:
+    """What a store keeps of a campaign so that its results can be read without it: the baseline,
+    the bounds and the library's name.
+    """
     baseline = built.plan.baseline
     entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
     entry["language"] = baseline.candidate.language.value
     entry["candidate"] = shown(baseline.candidate)
     light = speed_of_light(built.target, built.problem, built.plan.state)
     bounds = [asdict(bound) for bound in light]
-    about = {"baseline": json.dumps(entry), "bounds": json.dumps(bounds)}
+    kept = {"baseline": json.dumps(entry), "bounds": json.dumps(bounds)}
     if built.plan.library is not None:
-        about["library"] = str(built.plan.library.payload)
-    # Times of two machines, or of two compilers, do not mix.
-    machine = str(getattr(built.target, "fingerprint", ""))
-    return claim_config(store, folder, resolved, about, machine)
+        kept["library"] = str(built.plan.library.payload)
+    return kept
 
 
 def claim_config(
     store: SqliteStore,
     folder: Path,
     resolved: dict[str, Any],
-    about: Mapping[str, str],
+    known: Mapping[str, str],
     machine: str = "",
 ) -> Extension | None:
-    """`claim` for a resolved campaign; ``about`` is what else is kept of a new one.
+    """`claim` for a resolved campaign; ``known`` is what else is kept of a new one.
 
     Raises:
         ConfigError: as `claim`.
@@ -79,8 +86,8 @@ def claim_config(
     meta = store.meta()
     text = json.dumps(resolved, sort_keys=True)
     if "config" not in meta:
-        known = {"version": kernelwright.__version__, **about}
-        store.set_meta(config=text, machine=machine, **known)
+        version = kernelwright.__version__
+        store.set_meta(config=text, machine=machine, version=version, **known)
         return None
     if meta.get("machine", machine) != machine:
         raise _differs(folder, "target (machine and compiler)", meta["machine"], machine)

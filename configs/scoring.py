@@ -1,4 +1,8 @@
-"""Scoring runs: what ``kernelwright score`` prints of the folders that it is given."""
+"""Scoring runs: what ``kernelwright score`` prints of the folders that it is given.
+
+A folder of many tasks stands for its tasks' folders, each of which is a run; a task that has not
+begun, or never had a candidate, is one without a result.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,16 @@ from kernelwright.search.scores import (
     mean_of_confirmed,
     scored,
 )
-from kernelwright.search.store import DATABASE, SqliteStore
+from kernelwright.search.store import DATABASE, NotBegunError, SqliteStore, is_begun
 from kernelwright.search.summary import best_trial
+from kernelwright.search.tasks.summary import TASKS
 
 THRESHOLDS = (1.0, 1.05, 1.1, 1.5, 2.0)
+# What is said of a run.
+_KEYS = (
+    *("run", "name", "problem", "profile", "status", "confirmed", "claim", "speedup", "library"),
+    *("library_speedup", "evidence", "machine", "baseline", "finished", "warning"),
+)
 
 
 def score(
@@ -32,7 +42,7 @@ def score(
     problems: int | None = None,
 ) -> dict[str, Any]:
     """What runs show together: the object that ``score --json`` prints. Every run counts as one
-    problem.
+    problem, and so does every task of a run of many, whatever its weight.
 
     Kinds of evidence are not mixed: a share of claims of which some are a clock's and some are a
     model's is a share of nothing. Machines and baselines may be, and ``notes`` say so.
@@ -47,9 +57,10 @@ def score(
         ConfigError: if one stands twice, there are more than ``problems``, a threshold is no ratio,
             or the runs' evidence is of several kinds.
     """
-    _check(folders, thresholds, problems)
+    runs = [run for folder in folders for run in _runs(folder)]
+    _check(runs, thresholds, problems)
     rows, found = [], []
-    for folder in folders:
+    for folder in runs:
         row, one = _read(folder)
         rows.append(row)
         found.append(one)
@@ -71,13 +82,27 @@ def score(
     }
 
 
+def _runs(folder: str | Path) -> list[str | Path]:
+    """A run, or those of its tasks, begun or not."""
+    place = _place(folder)
+    with SqliteStore(place / DATABASE, readonly=True) as store:
+        meta = store.meta()
+    if not meta:
+        raise NotBegunError(place / DATABASE)
+    return [place / task for task in json.loads(meta.get(TASKS, "[]"))] or [folder]
+
+
+def _place(folder: str | Path) -> Path:
+    path = Path(folder)
+    return path.parent if path.name == DATABASE else path
+
+
 def _check(
     folders: Sequence[str | Path], thresholds: Sequence[float], problems: int | None
 ) -> None:
     seen: set[Path] = set()
     for folder in folders:
-        place = Path(folder).resolve()
-        place = place.parent if place.name == DATABASE else place
+        place = _place(folder).resolve()
         if place in seen:
             raise ConfigError(str(folder), None, "", "every run once", "it twice")
         seen.add(place)
@@ -89,6 +114,9 @@ def _check(
 
 
 def _read(folder: str | Path) -> tuple[dict[str, Any], Scored]:
+    if not is_begun(_place(folder) / DATABASE):
+        nothing = dict.fromkeys(_KEYS) | {"confirmed": False, "finished": False}
+        return {**nothing, "run": str(folder)}, Scored(str(folder))
     summary = show(folder)
     with SqliteStore(Path(summary["out"]) / DATABASE, readonly=True) as store:
         best, meta = best_trial(store.trials()), store.meta()
@@ -144,7 +172,7 @@ def _notes(rows: Sequence[dict[str, Any]]) -> list[str]:
     baselines = sorted({row["baseline"] for row in rows if row["baseline"]})
     if len(baselines) > 1:
         notes.append(f"speedups over different baselines: {', '.join(baselines)}")
-    problems = [row["problem"] for row in rows]
+    problems = [row["problem"] for row in rows if row["problem"] is not None]
     again = [row["run"] for row in rows if problems.count(row["problem"]) > 1]
     if again:
         notes.append(f"the same problem more than once, each run counts: {', '.join(again)}")

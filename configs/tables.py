@@ -10,7 +10,7 @@ from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import read_config
 from kernelwright.configs.spaces import with_template
 from kernelwright.configs.winner import WinnerError
-from kernelwright.search.store import DATABASE, SqliteStore
+from kernelwright.search.store import DATABASE, SqliteStore, is_begun
 from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.tasks.summary import TASKS
 from kernelwright.search.tuning.cache import TuningCache
@@ -72,16 +72,17 @@ def _runs(folder: Path) -> Iterator[Path]:
     if folder.name == DATABASE:
         folder = folder.parent
     if not (folder / DATABASE).is_file():
-        for path in sorted(folder.glob(f"*/{DATABASE}")):
+        for path in filter(is_begun, sorted(folder.glob(f"*/{DATABASE}"))):
             yield from _runs(path)
         return
     with SqliteStore(folder / DATABASE, readonly=True) as store:
         tasks = json.loads(store.meta().get(TASKS, "[]"))
-    found = [folder / task for task in tasks]
-    yield from (path for path in found if (path / DATABASE).is_file()) if tasks else (folder,)
+    yield from [folder / task for task in tasks] or (folder,)
 
 
 def _row(folder: Path) -> Iterator[Row]:
+    if not is_begun(folder / DATABASE):  # a task whose turn has not come
+        return
     with SqliteStore(folder / DATABASE, readonly=True) as store:
         meta, summary = store.meta(), summarise(store)
         best, at = best_trial(store.trials()), store.latest()

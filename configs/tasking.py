@@ -29,7 +29,7 @@ from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.search.campaign import Extension, Progress
 from kernelwright.search.executors import make_executor
-from kernelwright.search.store import DATABASE, SqliteStore, Store
+from kernelwright.search.store import DATABASE, SqliteStore, Store, is_begun
 from kernelwright.search.tasks.campaign import FINISHED, Task, TaskCampaign
 from kernelwright.search.tasks.summary import TASKS, summarise_tasks
 
@@ -148,8 +148,8 @@ def show_tasks(store: SqliteStore, folder: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         stores: dict[str, Store] = {}
         for name in json.loads(store.meta()[TASKS]):
-            if (folder / name / DATABASE).is_file():
-                path = folder / name / DATABASE
+            path = folder / name / DATABASE
+            if is_begun(path):
                 stores[name] = stack.enter_context(SqliteStore(path, readonly=True))
         return _summary(store, stores, folder)
 

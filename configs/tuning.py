@@ -33,7 +33,7 @@ from kernelwright.search.store import Store
 from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.trial import Event
 from kernelwright.search.tuning.cache import Snapshot, TuningCache, choice_line
-from kernelwright.search.tuning.identity import identity
+from kernelwright.search.tuning.identity import fallback_knobs, identity
 from kernelwright.search.tuning.key import TuningKey, canonical, spans, tensors_of
 from kernelwright.search.tuning.near import Neighbour, near
 from kernelwright.search.tuning.rows import row_of
@@ -130,10 +130,12 @@ def key_of(built: Built) -> TuningKey:
 
 
 def declared_defaults(problem: Problem, target: Target) -> dict[str, Scalar]:
-    """What a knob that a record lacks stands for. A template's macros have none here: its text says
-    what it does without one (see ``search/tuning/identity.py``).
+    """What a knob that a record lacks stands for; of a template that is what its text does without
+    the macro, whatever the campaign's own default is (see ``search/tuning/identity.py``).
     """
-    return {} if problem.template is not None else dict(target.unscheduled(problem))
+    if problem.template is not None:
+        return fallback_knobs(problem)
+    return dict(target.unscheduled(problem))
 
 
 def identify(problem: Problem) -> Callable[[Candidate], str]:
@@ -167,6 +169,7 @@ def serving_of(built: Built, events: Sequence[Event] = ()) -> Serving | None:
         pairs=plan.screen_pairs,
         state=plan.state,
         may_cut=plan.screen_cut is not None,
+        is_template=built.problem.template is not None,
     )
     return Serving(snapshot, terms, lost)
 

@@ -61,6 +61,14 @@ class StoreError(RuntimeError):
     """A store that cannot be used: held by another process, damaged, or of another version."""
 
 
+class NotBegunError(StoreError):
+    """A run that was stopped while it started, before anything was recorded."""
+
+    def __init__(self, path: Path) -> None:
+        found = "one that was stopped before it recorded anything; the same `run` starts it"
+        super().__init__(f"{path}: expected a run, found {found}")
+
+
 @dataclass(frozen=True, slots=True)
 class Sitting:
     """Wall time of this sitting so far, in seconds."""
@@ -186,6 +194,7 @@ class SqliteStore:
 
     Raises:
         StoreError: if another process is writing, or the file is not a store of this version.
+        NotBegunError: if it is to be looked at and nothing was ever recorded in it.
     """
 
     def __init__(self, path: Path, *, readonly: bool = False) -> None:
@@ -213,6 +222,9 @@ class SqliteStore:
             self._prepare(readonly=readonly)
         except sqlite3.DatabaseError as error:
             self.close()
+            # What is to be rolled back is the change to a log, which comes before all else.
+            if readonly and getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK":
+                raise NotBegunError(path) from None
             raise StoreError(f"{path}: expected a kernelwright store: {error}") from None
         except StoreError:
             self.close()
@@ -221,15 +233,25 @@ class SqliteStore:
     def _prepare(self, *, readonly: bool) -> None:
         self._db.execute("PRAGMA busy_timeout=10000")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version not in ((SCHEMA_VERSION,) if readonly else (0, SCHEMA_VERSION)):
+        if version not in (0, SCHEMA_VERSION):
             raise StoreError(
                 f"{self.path}: expected store version {SCHEMA_VERSION}, found {version}"
             )
+        if version == 0:
+            self._see_that_it_is_new(readonly=readonly)
         if readonly:
             return
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+
+    def _see_that_it_is_new(self, *, readonly: bool) -> None:
+        names = [name for (name,) in self._db.execute("SELECT name FROM sqlite_master LIMIT 3")]
+        if names:
+            found = f"another database ({', '.join(names)}, …)"
+            raise StoreError(f"{self.path}: expected a kernelwright store, found {found}")
+        if readonly:
+            raise NotBegunError(self.path)
 
     def close(self) -> None:
         """Close the file and release the lock."""
@@ -371,6 +393,21 @@ class SqliteStore:
         query = "SELECT total(search_s), total(confirm_s) FROM sittings WHERE id IS NOT ?"
         (row,) = self._read(query, self._sitting if earlier else None)
         return Sitting(*row)
+
+
+def is_begun(path: Path) -> bool:
+    """Whether a run recorded what it is, and did not only make this file as it started.
+
+    Raises:
+        StoreError: if there is a file that is none.
+    """
+    if not path.is_file():
+        return False
+    try:
+        with SqliteStore(path, readonly=True) as store:
+            return bool(store.meta())
+    except NotBegunError:
+        return False
 
 
 def _trial_row(t: Trial, now: float) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ from kernelwright.search.seeded import SEEDED
 from kernelwright.search.stopping import LOOKED
 from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
-from kernelwright.search.tuning.serving import CACHE, LOST, SERVED
+from kernelwright.search.tuning.serving import ALL, CACHE, LOST, SERVED
 from kernelwright.search.tuning.warm import FOUND, WARM
 
 # Events of the campaign itself, which may stand in the same place as a call.
@@ -173,11 +173,27 @@ def summarise(store: Store) -> dict[str, Any]:
         "finished": bool(last and last.kind == "finished"),
         "stop": stops[-1].data if stops else None,
         "served": sum(e.kind == SERVED for e in events),
+        "cache": _cache(events),
         "refused": sum(e.kind == "invalid" for e in events),
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
+
+
+def _cache(events: list[Event]) -> dict[str, Any] | None:
+    """What the tuning cache held when the run started and, if it served nothing, why."""
+    opening = next((e.data for e in events if e.kind == CACHE), None)
+    if opening is None:
+        return None
+    reason = opening["reason"]
+    if any(e.kind == SERVED for e in events):
+        reason = None
+    elif any(e.kind == LOST for e in events):
+        reason = "they are no longer there"
+    elif opening["serves"] == ALL:
+        reason = "they are of other configurations than were tried"
+    return {"records": opening["records"], "reason": reason}
 
 
 def _light(best: Trial | None, bounds: list[dict[str, Any]]) -> dict[str, Any]:

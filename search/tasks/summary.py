@@ -16,7 +16,7 @@ from kernelwright.search.trial import Trial
 # The entry of a run's store that says what tasks there are, by name.
 TASKS = "tasks"
 # What is said of a task, of all that is known of its run.
-_KEYS = ("best", "claim", "trials", "served", "by_status", "failures", "finished", "stop")
+_KEYS = ("best", "claim", "trials", "served", "cache", "by_status", "failures", "finished", "stop")
 
 
 def summarise_tasks(

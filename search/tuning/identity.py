@@ -29,6 +29,19 @@ def fallbacks(template: str) -> dict[str, str]:
     return dict(_FALLBACK.findall(template))
 
 
+def fallback_knobs(problem: Problem) -> dict[str, Scalar]:
+    """The knobs of a template's problem at the text's own fallbacks, where those are among their
+    values: what a configuration that lacks such a knob does.
+    """
+    own = fallbacks(problem.template or "")
+    return {
+        knob.name: value
+        for knob in problem.knobs
+        for value in knob.values
+        if own.get(knob.name) == _macro(value)
+    }
+
+
 def identity(problem: Problem, candidate: Candidate) -> str:
     """The meaning of a candidate of a problem."""
     match candidate.language:

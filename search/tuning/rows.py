@@ -27,8 +27,24 @@ from kernelwright.search.tuning.key import canonical, extents_of, spans
 TABLE_FORMAT = 1
 Row = dict[str, Any]
 _RANK = {Status.WIN: 3, Status.TIE: 2, Status.OK: 1}
-# What a reader's table shows; the others are for programs.
-_SHOWN = ("problem", "extents", "device", "configuration", "speedup", "evidence", "evaluations")
+# What a reader's table shows, and under which name; the others are for programs.
+_SHOWN = {
+    "problem": "problem",
+    "options": "options",
+    "extents": "extents",
+    "device": "device",
+    "toolchain": "compiler",
+    "configuration": "configuration",
+    "speedup": "speedup",
+    "baseline": "over",
+    "library": "against the library",
+    "evidence": "evidence",
+    "evaluations": "tried",
+    "when": "when",
+}
+# Of a target's options those that the columns of device and compiler tell, and those that say what
+# passes and not what a time means.
+_TOLD = ("name", "flags", "toolchain", "limit_s")
 
 
 def row_of(
@@ -50,6 +66,8 @@ def row_of(
     entry = summary["best"]
     device, _, toolchain = str(entry["machine"]).partition("; ")
     extents = [extents_of(spans(workload)) for workload in problem.workloads]
+    target = json.loads(canonical(config["target"]))
+    named = {value for value in target.values() if isinstance(value, str)}
     return {
         "problem": problem.identity,
         "options": {
@@ -58,7 +76,8 @@ def row_of(
             if name not in ("name", *extents[0])
         },
         "extents": extents[0] if len(extents) == 1 else extents,
-        "target": json.loads(canonical(config["target"])),
+        "target": target,
+        "files": {n: sha for n, sha in sorted(config["hashes"].items()) if n in named},
         "device": device,
         "toolchain": toolchain or None,
         "space": config["space"]["kind"],
@@ -77,8 +96,16 @@ def row_of(
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """What a row is the choice for: equal for rows that compete."""
-    options = canonical(row["options"]) + canonical(row["target"])
+    """What a row is the choice for: equal for rows that compete. A target's data files count by
+    what is in them, wherever they are.
+    """
+    files = row.get("files", {})
+    target = {
+        name: files.get(value, value) if isinstance(value, str) else value
+        for name, value in row["target"].items()
+        if name != "limit_s"
+    }
+    options = canonical(row["options"]) + canonical(target)
     parts = (row["problem"], canonical(row["extents"]), row["device"], row["toolchain"], options)
     return canonical(parts)
 
@@ -220,23 +247,39 @@ def _flat(row: Row) -> dict[str, Any]:
 
 
 def _markdown(rows: Sequence[Row]) -> str:
-    lines = [f"| {' | '.join(_SHOWN)} |", f"|{' --- |' * len(_SHOWN)}"]
+    lines = [f"| {' | '.join(_SHOWN.values())} |", f"|{' --- |' * len(_SHOWN)}"]
     lines += [f"| {' | '.join(_cell(row, name) for name in _SHOWN)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
 def _cell(row: Row, name: str) -> str:
     value = row[name]
-    if name == "speedup":
-        limits = (row["ci_low"], row["ci_high"]) if row["ci_low"] is not None else ()
-        value = f"{row['status']}: {in_figures(value, *limits)}"
-    elif name == "extents" and isinstance(value, list):
-        value = "; ".join(map(_pairs, value))
-    elif isinstance(value, dict):
+    match name:
+        case "speedup":
+            value = f"{row['status']}: {_figures(value, row['ci_low'], row['ci_high'])}"
+        case "library":
+            value = _library(row)
+        case "options":
+            own = {n: v for n, v in row["target"].items() if n not in _TOLD}
+            value = _pairs({**value, **own})
+        case "extents" if isinstance(value, list):
+            value = "; ".join(map(_pairs, value))
+        case "configuration" if not isinstance(value, dict):
+            value = f"{row['candidate']['language']}: {' '.join(str(value).split())}"
+    if isinstance(value, dict):
         value = _pairs(value)
-    elif name == "configuration":
-        value = f"{row['candidate']['language']}: {' '.join(str(value).split())}"
-    return str(value).replace("|", "\\|")
+    return str("-" if value in (None, "") else value).replace("|", "\\|")
+
+
+def _library(row: Row) -> str | None:
+    if row["library_ratio"] is None:
+        return None
+    ratio = _figures(row["library_ratio"], row["library_low"], row["library_high"])
+    return f"{row['library'] or 'the library'} {ratio}"
+
+
+def _figures(ratio: float, low: float | None, high: float | None) -> str:
+    return in_figures(ratio) if low is None else in_figures(ratio, low, high)
 
 
 def _pairs(value: Mapping[str, Any]) -> str:

@@ -60,8 +60,9 @@ ALL, FAILURES = "all", "failures"
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a campaign's candidates are looked up: what a candidate means, whether it is one of the
-    space, the baseline, the declared defaults of knobs that a record may lack, and how its judge
-    judges: how many samples a screen takes, and whether it may end early.
+    space, the baseline, the declared defaults of knobs that a record may lack, how its judge
+    judges (how many samples a screen takes, and whether it may end early), and whether candidates
+    are macros of a text.
     """
 
     identify: Callable[[Candidate], str]
@@ -72,6 +73,7 @@ class Terms:
     pairs: int = 1
     state: CacheState = CacheState.COLD
     may_cut: bool = False
+    is_template: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class Serving:
     def _decision(self, found: Verdict | None) -> tuple[str, str]:
         record = self._best()
         if record is None or found is None:
-            return FAILURES, "no record with a time over this baseline"
+            return FAILURES, self._why_no_time()
         assert record.objective is not None
         ratio, before = log2_speedup(found), self._ratio(record)
         if ratio is None:
@@ -161,6 +163,21 @@ class Serving:
             clocks = f"at {clock / 1e9:.2f} GHz, and was at {was / 1e9:.2f} GHz"
             return FAILURES, f"the clock is {clocks}, so recorded times do not hold"
         return ALL, said
+
+    def _why_no_time(self) -> str:
+        """Why no record can be judged again."""
+        count = len(self.snapshot.trials)
+        others = sum(self._is_of_another_text(record) for record in self.snapshot.trials)
+        if not count:
+            return "nothing is recorded under this key yet"
+        if others == count:
+            return "they are of other texts of the template, and an edited text is another program"
+        rest = f"{others} are of other texts of the template, and of the rest " if others else ""
+        return f"{rest}none in this space has a time over this baseline"
+
+    def _is_of_another_text(self, record: Record) -> bool:
+        is_macros = self._terms.is_template and record.candidate.language is Language.KNOBS
+        return is_macros and self._terms.identify(record.candidate) != record.means
 
     def _best(self) -> Record | None:
         """The record with the greatest speedup over this baseline that can be served, with its

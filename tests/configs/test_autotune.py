@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
+import re
 import subprocess
 import sys
 import threading
@@ -20,6 +22,7 @@ from kernelwright.configs.buckets import Buckets, cropped, paddable, padded, sha
 from kernelwright.configs.dispatch import Executed
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.resolve import resolve
+from kernelwright.configs.scaffold import scaffold
 from kernelwright.configs.tables import export_table
 from kernelwright.env.compiler.runtime import toolchain
 from kernelwright.env.compiler.runtime.call import CallError
@@ -174,6 +177,7 @@ def test_a_miss_tunes_once_a_bucket_and_never_again(searches):
     (row,) = matmul.choices()
     assert row == matmul.tuned(m=20, n=20, k=20)
     assert (row["extents"], row["evaluations"]) == ({"m": 32, "n": 32, "k": 32}, 6)
+    assert row["baseline"] == "unscheduled"
     # Another function, as in another process.
     again = tuned(**MODEL)
     assert close(a, b, again(a, b))
@@ -202,6 +206,47 @@ def test_another_process_finds_the_choice():
         for word in ("first", "again")
     )
     assert first == second != ""
+
+
+def test_a_search_is_told_of_and_on_stderr_if_it_is_slow(caplog, monkeypatch):
+    seen = []
+    matmul = tuned(observe=seen.append, **MODEL)
+    with caplog.at_level(logging.INFO, "kernelwright"):
+        matmul.tune(m=8, n=8, k=8)
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
+    begins, ends = caplog.messages
+    assert begins.startswith("matmul m=8, n=8, k=8: tuning on cpu-lecture, at most 6 trials")
+    assert re.match(r"matmul m=8, n=8, k=8: 6 trials, (win|tie|loss): .* after \d+\.\d s$", ends)
+    assert [progress.trials for progress in seen if progress.phase == "search"][-1] == 6
+    caplog.clear()
+    # As of a call that takes long, by a user who has set up no logging.
+    search = tuner.Search.run
+    monkeypatch.setattr(tuner, "SLOW_S", 0.0)
+    monkeypatch.setattr(tuner.Search, "run", lambda self: told.wait(10) and search(self))
+    told = threading.Event()
+    monkeypatch.setattr(tuner._LOG, "warning", watched(tuner._LOG.warning, told))
+    matmul.tune(m=9, n=9, k=9)
+    assert len(caplog.messages) == 2
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    assert caplog.messages[0].endswith(f"kept in {Path('known').absolute()}")
+
+
+def test_a_search_that_is_cut_short_is_told_of_too(caplog, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuner.Search, "run", interrupted)
+    with caplog.at_level(logging.INFO, "kernelwright"), pytest.raises(KeyboardInterrupt):
+        tuned(**MODEL).tune(m=8, n=8, k=8)
+    assert "matmul m=8, n=8, k=8: not tuned, after" in caplog.messages[-1]
+
+
+def watched(tell, told):
+    def both(*words):
+        tell(*words)
+        told.set()
+
+    return both
 
 
 def test_threads_that_miss_at_once_tune_once(searches):
@@ -504,3 +549,42 @@ def test_extents_are_whole_numbers_of_any_kind():
     for wrong in (0, -4, True, 3.0):
         with pytest.raises(CallError, match="expected extents m, n, k of at least 1"):
             matmul.bucket(m=wrong, n=32, k=31)
+
+
+@needs_cc
+@pytest.mark.cc
+def test_a_template_s_choice_is_executed_kept_and_pinned(searches, monkeypatch):
+    scaffold("knn")
+    executed = []
+    call = Executed.__call__
+    monkeypatch.setattr(
+        Executed, "__call__", lambda self, *args: executed.append(self) or call(self, *args)
+    )
+    knobs = {"ROWS": [1, 2], "COLS": [2], "LANES": [4]}
+    settings = {
+        "key": ("m", "n", "d"),
+        "problem": "knn/knn.py:make",
+        "space": {"kind": "template", "file": "knn/knn.c", "knobs": knobs},
+        "cache": "known",
+        "judge": QUICK,
+        "driver": "random",
+    }
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((rows, 30)).astype(np.float32) for rows in (7, 16))
+    wanted = ((x[:, None] - y) ** 2).sum(axis=2)
+    row = kernelwright.autotune(**settings, budget={"trials": 2}).tune(m=7, n=16, d=30)
+    assert row["extents"] == {"m": 8, "n": 16, "d": 32}
+    assert len(searches) == 1
+    # A win, whatever the clock said of it here.
+    data = {"format": 1, "rows": [{**row, "status": "win", "speedup": 2.0, "library_high": None}]}
+    Path("t.json").write_text(json.dumps(data))
+    for pinned in ({"table": "t.json"}, {"table": "t.json", "frozen": True}):
+        knn = kernelwright.autotune(**settings, **pinned)
+        np.testing.assert_allclose(knn(x, y), wanted, rtol=1e-5)
+    assert len(executed) == 2
+    assert len(searches) == 1
+    # Another text is another program, of which nothing is known.
+    text = Path("knn/knn.c")
+    text.write_text(f"{text.read_text()}static const int more = 0;\n")
+    frozen = kernelwright.autotune(**settings, table="t.json", frozen=True)
+    assert frozen.tuned(m=7, n=16, d=30) is None

@@ -284,6 +284,13 @@ def test_the_commands(tmp_path):
         "lost: the device 'NVIDIA H200'",
         "lost: metadata: campaign, causal",
     ]
+    kept = (tmp_path / "b.t1.json").read_bytes()
+    refused = kernelwright("convert", ATTENTION, "-o", "b.t1.json", cwd=tmp_path)
+    assert (refused.returncode, (tmp_path / "b.t1.json").read_bytes()) == (2, kept)
+    assert "b.t1.json: expected a name that is free" in refused.stderr
+    forced = kernelwright("convert", ATTENTION, "-o", "b.t1.json", "--force", cwd=tmp_path)
+    assert forced.returncode == 0
+    assert (tmp_path / "b.t1.json").read_bytes() != kept
     wrong = kernelwright("convert", "b.t1.json", "-o", "c.jsonl", "--json", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "T1 has no results" in json.loads(wrong.stdout)["error"]["found"]
@@ -348,6 +355,24 @@ def test_the_winner_of_a_run_in_the_shapes_of_others(tmp_path):
     assert kernelwright("export", "r", "--format", "x", cwd=tmp_path).returncode == 2
     # It has no C form, as ever.
     assert kernelwright("export", "r", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.json.gz"])
+def test_a_file_that_says_something_else_is_not_overwritten(tmp_path, name):
+    out, notes = tmp_path / name, b"my notes of a whole year\n"
+    out.write_bytes(notes)
+    with pytest.raises(LandscapeError, match=r"a file that says the same, found another \(--force"):
+        convert(ATTENTION, out)
+    assert out.read_bytes() == notes
+    done = convert(ATTENTION, out, force=True)
+    data = out.read_bytes()
+    assert data != notes
+    assert convert(ATTENTION, out) == done
+    # A run that has gone on says more than the landscape that was made of it.
+    out.write_bytes(data[:-10])
+    with pytest.raises(LandscapeError):
+        convert(ATTENTION, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
 
 
 def test_shipped_landscapes_are_described_and_converted_by_name(tmp_path):

@@ -15,9 +15,11 @@ from crash_child import tables
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config, read_document, shipped_configs
+from kernelwright.configs.scoring import score
 from kernelwright.configs.tables import rows_of
 from kernelwright.configs.tasks import FAR, read_tasks
 from kernelwright.configs.winner import WinnerError, export
+from kernelwright.search.store import SqliteStore, StoreError
 
 CHILD = Path(__file__).resolve().parents[1] / "crash_child.py"
 
@@ -267,6 +269,52 @@ def test_a_table_has_a_row_for_each_task(tmp_path):
         rows = rows_of([folder])
         named = {f"serving_small.{row['name']}" for row in summary["tasks"]}
         assert {row["run"] for row in rows} == named
+
+
+def test_scores_are_of_each_task(tmp_path):
+    folder = tmp_path / "run"
+    summary = api.run(campaign(), folder)
+    scores = score([folder])
+    assert [row["run"] for row in scores["runs"]] == [
+        str(folder / row["name"]) for row in summary["tasks"]
+    ]
+    assert [row["claim"] for row in scores["runs"]] == [row["claim"] for row in summary["tasks"]]
+    assert scores["confirmed"]["total"] == 6
+    assert score([folder / "run.sqlite"], problems=7)["missing"] == 1
+    with pytest.raises(ConfigError, match="expected every run once"):
+        score([folder, folder / "up-decode-16"])
+    with pytest.raises(ConfigError, match="at least the 6 runs"):
+        score([folder], problems=5)
+
+
+def test_tasks_that_had_not_begun_when_the_run_was_stopped_are_shown_as_such(tmp_path):
+    folder = tmp_path / "runs" / "run"
+    summary = api.run(campaign(), folder)
+    first, second, third, *rest = (row["name"] for row in summary["tasks"])
+    # As a process leaves them that is killed between the steps of its start.
+    for name in (first, second, third):
+        for path in (folder / name).iterdir():
+            path.unlink()
+    (folder / first / "run.sqlite").touch()
+    SqliteStore(folder / second / "run.sqlite").close()
+    (folder / third).rmdir()
+    shown = api.show(folder)
+    assert shown["unsolved"] == [first, second, third]
+    assert [row["trials"] for row in shown["tasks"][:3]] == [0, 0, 0]
+    for runs in (folder, tmp_path / "runs"):
+        assert {row["run"] for row in rows_of([runs])} == {f"serving_small.{name}" for name in rest}
+    scores = score([folder])
+    assert [row["status"] for row in scores["runs"][:3]] == [None] * 3
+    assert scores["confirmed"]["total"] == 6
+    assert scores["notes"] == [
+        f"not finished: {', '.join(str(folder / name) for name in (first, second, third))}"
+    ]
+    # Named alone it says what it is; beside others it is none.
+    for name in (first, second):
+        with pytest.raises(StoreError, match="stopped before it recorded anything"):
+            api.show(folder / name)
+        with pytest.raises(StoreError, match="stopped before it recorded anything"):
+            score([folder / name])
 
 
 def test_a_task_without_a_valid_config_starves_nobody(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -18,11 +20,14 @@ import yaml
 from kernelwright.configs import api
 from kernelwright.configs.choices import Place
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.load import read_config
+from kernelwright.configs.load import read_config, shipped_configs
 from kernelwright.configs.resolve import resolve
 from kernelwright.configs.tables import export_table
+from kernelwright.configs.tuning import serving_of
 from kernelwright.configs.winner import WinnerError
+from kernelwright.display import summary_text
 from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
+from kernelwright.env.landscape.open import locate
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators.cpu_model import CpuModel
 from kernelwright.evaluators.gpu_model import GpuModel
@@ -313,6 +318,13 @@ def test_every_format_holds_the_same_configurations(runs):
     text = export_table([runs], form="md")
     assert len(text.splitlines()) == 2 + len(rows)
     assert "| m=512 n=512 k=512 |" in text
+    # A reader needs to know which compiler, what the speedup is over, and when it was found.
+    names, first = ([c.strip() for c in text.splitlines()[n].split("|")[1:-1]] for n in (0, 2))
+    shown = dict(zip(names, first, strict=True))
+    assert shown["over"] == rows[0]["baseline"] == "unscheduled"
+    assert (shown["when"], shown["compiler"]) == (rows[0]["when"], "-")
+    assert shown["options"].startswith("dtype=float16 split_k=False device=h100-lecture")
+    assert shown["speedup"].startswith(f"{rows[0]['status']}: ")
     # The format that is asked for goes before the file's ending.
     assert export_table([runs], "u.csv", "md") == text == Path("u.csv").read_text()
 
@@ -325,6 +337,29 @@ def test_what_holds_no_run_is_refused(tmp_path):
     for text in ("", "{}", '{"format": 9, "rows": []}', '{"format": 1, "rows": [{}]}', "[1]"):
         with pytest.raises(ValueError, match="expected"):
             read_table(text)
+
+
+def test_a_landscape_counts_by_what_is_in_it_and_not_by_its_path():
+    source, whole = (
+        Path("c.yaml"),
+        yaml.safe_load(shipped_configs()["h200_16x14336x4096"].read_text()),
+    )
+    shipped = locate(whole["target"]["landscape"])
+    text, names = shipped.read_bytes(), [f"{name}{''.join(shipped.suffixes)}" for name in "abc"]
+    for name in names:
+        Path(name).write_bytes(text)
+    for seed, name in enumerate(names):
+        campaign = whole | {"seed": seed, "budget": {"trials": 8}}
+        campaign["target"] = {"name": "recorded", "landscape": name}
+        source.write_text(yaml.safe_dump(campaign))
+        api.run(source, f"runs/{name}")
+    (row,) = read_table(export_table(["runs"]))
+    assert "against the library" in export_table(["runs"], form="md")
+    assert "cublas 0." in export_table(["runs"], form="md")
+    assert row["files"].keys() == {row["target"]["landscape"]}
+    # Another recording is another place, and so is a row that does not say what was in its file.
+    for files in (dict.fromkeys(row["files"], "0" * 64), {}):
+        assert len(table([row, {**row, "files": files}])) == 2
 
 
 def test_a_run_without_anything_valid_has_no_row(runs, monkeypatch):
@@ -342,6 +377,13 @@ def test_the_command_line_writes_tables(runs):
     assert (done.returncode, done.stdout) == (0, "")
     assert Path("t.md").read_text() == export_table([runs], form="md")
     assert json.loads(call("--table", "runs").stdout)["rows"]
+    # A reader at a terminal has a reader's table.
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-P", "-m", "kernelwright", "export", "--table", "runs"]
+    subprocess.run(command, stdout=theirs, check=True)
+    os.close(theirs)
+    assert os.read(ours, 9).decode() == "| problem"
+    os.close(ours)
     assert call("runs/0", "runs/1").returncode == 2
     assert call("runs/0", "--format", "csv").returncode == 2
 
@@ -415,6 +457,58 @@ def test_like_keys_that_this_space_has_nothing_of_are_no_seeds():
     path.write_text("".join(sealed(line, key.digest) + "\n" for line in broken))
     assert go("b", cache=NEAR)["trials"] == 24
     assert not any(p.startswith("warm") for p in first_proposers("b", 24))
+
+
+@pytest.mark.cc
+@pytest.mark.skipif(TOOLCHAIN is None, reason="no C compiler on this machine")
+def test_a_macro_is_new_to_a_template_unless_its_text_knew_it():
+    campaign = {
+        **GEMM,
+        "problem": {"name": "row_sum", "rows": 64, "cols": 64},
+        "space": {"kind": "template", "file": "own.c", "knobs": {"STEP": [1, 2]}},
+        "target": {"name": "cpu"},
+        "driver": {"name": "grid"},
+        "budget": {"trials": 2},
+        "judge": {"profile": "naive"},
+    }
+    knobs = {"STEP": [1, 2], "WIDE": [4, 1]}
+    more = {**campaign, "space": {**campaign["space"], "knobs": knobs}, "budget": {"trials": 4}}
+    text = resolve(PROBLEMS, "row_sum")().plain_c
+    Path("own.c").write_text(text)
+    source = Path("c.yaml")
+    source.write_text(yaml.safe_dump(campaign))
+    assert api.run(source, "a")["cache"]["records"] == 0
+    # An edited text is another program, and the run says so.
+    Path("own.c").write_text(f"#ifndef WIDE\n#define WIDE 1\n#endif\n{text}")
+    summary = api.run(source, "b")
+    assert (summary["served"], summary["cache"]["records"]) == (0, 2)
+    assert "none of the tuning cache's 2 records: they are of other texts" in summary_text(summary)
+    # The knob that the text has a fallback for costs only what is new, whatever its default is.
+    source.write_text(yaml.safe_dump(more))
+    built = api.plan_of(source)
+    serving = serving_of(built)
+    assert serving.probe() is not None
+    serving.begin({"serves": "all"})
+    found = [serving.find(built.space.candidate(i)) for i in range(4)]
+    wide = [built.space.candidate(i).knobs["WIDE"] for i in range(4)]
+    assert [one is not None for one in found] == [w == 1 for w in wide]
+
+
+def test_a_run_that_was_served_nothing_says_why():
+    first = go("a", driver={"name": "grid"}, budget={"trials": 4})
+    assert (first["served"], first["cache"]["records"]) == (0, 0)
+    assert "served" not in summary_text(first)
+    # Of the four that are known none is tried.
+    other = go("b", driver={"name": "random"}, budget={"trials": 2})
+    assert other["served"] == 0
+    why = "none of the tuning cache's 4 records: they are of other configurations than were tried"
+    assert f"served: {why}" in summary_text(other)
+    # Over another baseline a time says nothing.
+    (key, *_) = (trial[1] for trial in tables("a")[0])
+    third = go("c", driver={"name": "grid"}, budget={"trials": 4}, baseline=key)
+    assert third["cache"]["reason"] == "none in this space has a time over this baseline"
+    again = go("d", driver={"name": "grid"}, budget={"trials": 4})
+    assert (again["served"], again["cache"]["reason"]) == (4, None)
 
 
 @pytest.mark.cc

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from strategies import trials
 
 from kernelwright.env.types import knob_candidate
-from kernelwright.search.store import MemoryStore, Sitting, SqliteStore, StoreError
+from kernelwright.search.store import (
+    MemoryStore,
+    NotBegunError,
+    Sitting,
+    SqliteStore,
+    StoreError,
+    is_begun,
+)
 from kernelwright.search.trial import Event, Trial, event
 
 
@@ -107,6 +114,47 @@ def test_a_store_of_another_version_is_refused(tmp_path):
     db.close()
     with pytest.raises(StoreError, match="expected store version 2, found 99"):
         SqliteStore(path)
+
+
+def test_a_run_that_was_stopped_as_it_started_is_not_begun(tmp_path):
+    path = tmp_path / "run.sqlite"
+    assert not is_begun(path)
+    path.touch()
+    assert not is_begun(path)
+    # What SQLite leaves when it is killed while it makes the file's first page.
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE a (b)")
+        db.execute("DROP TABLE a")
+    db.close()
+    journal = path.with_name("run.sqlite-journal")
+    journal.write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    with pytest.raises(NotBegunError):
+        SqliteStore(path, readonly=True)
+    assert not is_begun(path)
+    journal.unlink()
+    # And what it makes of it before there is a table.
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    db.close()
+    assert not is_begun(path)
+    with pytest.raises(NotBegunError, match="stopped before it recorded anything"):
+        SqliteStore(path, readonly=True)
+    with SqliteStore(path) as store:
+        assert not is_begun(path)
+        store.set_meta(config="{}")
+    assert is_begun(path)
+
+
+def test_another_program_s_database_is_left_alone(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE songs (name TEXT)")
+    db.close()
+    before = path.read_bytes()
+    for readonly in (True, False):
+        with pytest.raises(StoreError, match=r"expected a kernelwright store, found .*songs"):
+            SqliteStore(path, readonly=readonly)
+    assert path.read_bytes() == before
 
 
 def test_the_lock_goes_with_its_process(tmp_path):
