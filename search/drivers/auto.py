@@ -45,7 +45,7 @@ from kernelwright.search.models.gaussian import Array, Gaussian
 from kernelwright.search.transfer import transferred
 from kernelwright.search.trial import Trial
 
-PATIENCE = 30  # trials without a better one before strategies take turns
+PATIENCE = 20  # trials without a better one before strategies take turns
 TURNS = ("mirror", "global", "density", "near", "sample")
 _BLAS = ThreadpoolController()
 
