@@ -152,7 +152,7 @@ def auto() -> Iterator[Row]:
 
 
 def h200() -> Iterator[Row]:
-    for how, most, each in (("", 40, 80), ("prior", 4.8, 10), ("transfer", None, None)):
+    for how, most, each in (("", 40, 80), ("prior", 4.8, 10), ("transfer", 3.5, 20)):
         yield from _gemms(how, most, each)
     yield from _gemms("transfer and prior", 3.5, 20)
     for how in ("", "prior", "transfer", "transfer and prior"):
