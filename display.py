@@ -496,6 +496,7 @@ def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:
     """A comparison's summary, as `search.comparing.compared` gives it: evaluations to each target,
     the best so far at the checkpoints, and what can be claimed.
     """
+    console.print(f"{summary['work']}\n", soft_wrap=True)
     for target in summary["targets"]:
         headers = ("campaign", "runs", "solved", f"median to {100 * target['within']:g}%", *_LIMITS)
         rows = [
