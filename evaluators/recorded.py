@@ -182,6 +182,13 @@ class Recorded:
             Candidate(Language.LIBRARY, self.landscape.library) if self.landscape.library else None
         )
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The names of what is recorded of configurations that ran."""
+        ran = (entry for entry in self.landscape.entries if entry.error is None)
+        names = {name for entry in ran for name, _ in (*entry.facts, *entry.costs_s)}
+        return tuple(sorted(names))
+
     def members(self, problem: Problem) -> NDArray[np.int64]:
         """Flat indices of the recorded configurations, failed ones included.
 

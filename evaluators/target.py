@@ -71,6 +71,16 @@ class Bounds(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsFacts(Protocol):
+    """A target that knows beforehand which facts the verdicts of its screens have."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Their names."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SpeedOfLight:
     """The least time that a target allows a workload, and what sets it: ``compute`` or ``memory``,
