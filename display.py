@@ -250,7 +250,7 @@ def check_text(plan: Mapping[str, Any]) -> str:
     ]
     if plan["stop"]:
         rows.insert(4, f"stops early at: {_stops(plan['stop'])}")
-    warnings = [plan["warning"], _out_of_reach(plan)]
+    warnings = [plan["warning"], *plan["beyond"]]
     return "\n".join([*(f"WARNING: {text}" for text in warnings if text), *rows])
 
 
@@ -276,14 +276,6 @@ def _reach(plan: Mapping[str, Any]) -> str:
     if plan["reach"] is None:
         return "; how near candidates come to it is not known before a run"
     return f"; the best of this space is at {plan['reach']:.3f} of it"
-
-
-def _out_of_reach(plan: Mapping[str, Any]) -> str | None:
-    """That a stop rule never holds, where that is known."""
-    wanted, reach = plan["stop"].get("roofline"), plan["reach"]
-    if wanted is None or reach is None or wanted <= reach:
-        return None
-    return f"stop.roofline {wanted:g} is out of reach: the best of this space is at {reach:.3f}"
 
 
 def _stops(stop: Mapping[str, Any]) -> str:

@@ -66,10 +66,21 @@ def test_a_plan_says_what_is_out_of_reach():
     found = lines(stop=stop)
     assert found[0].startswith("WARNING: stop.roofline 0.95 is out of reach")
     assert "stops early at: 0.95 of the roofline, 160 us, 9 trials without a better one" in found
-    assert not any("WARNING" in line for line in lines(stop={"roofline": 0.9, "target": 1.5}))
+    assert not any("WARNING" in line for line in lines(stop={"roofline": 0.9, "target": 1.4}))
     small = {"name": "matmul", "m": 8, "n": 8, "k": 8}
+    for goal, said in (
+        ({"us": 150}, "150 us is out of reach: the best of this space is 153.2 us"),
+        (50, "50 is out of reach: the best of this space is at 1.452x, 153.2 us against 222.5 us"),
+    ):
+        assert lines(stop={"target": goal})[0] == f"WARNING: stop.target {said}"
     open_space = lines(problem=small, space={"kind": "schedule"}, target={"name": "cpu-model"})
     assert any("how near candidates come to it is not known" in line for line in open_space)
+    unlisted = {"problem": small, "space": {"kind": "schedule"}, "target": {"name": "cpu-model"}}
+    for goal, met in (({"us": 1e-6}, False), ({"us": 1e6}, True), (1e9, False), (1.01, True)):
+        warned = (
+            "is out of reach: the speed of light is" in lines(**unlisted, stop={"target": goal})[0]
+        )
+        assert warned is not met
 
 
 def test_a_summary_says_what_was_served():
