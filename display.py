@@ -140,6 +140,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if light["share"] is not None:
         share = f"the best is at {light['share']:.3f} of it"
         lines.append(f"{_light_line(light['bounds'])}; {share}")
+    lines += _recording(summary.get("notes", ()))
     if best is not None and best["evidence"] == "measured":
         lines.append(f"on: {best['machine']}")
         lines += _host(best["facts"])
@@ -224,6 +225,11 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
+def _recording(notes: Sequence[str]) -> list[str]:
+    """What there is to say of the recording that judges."""
+    return [f"recording: {'; '.join(notes)}"] if notes else []
+
+
 def check_text(plan: Mapping[str, Any]) -> str:
     """A campaign's plan for people."""
     space, budget = plan["space"], plan["budget"]
@@ -241,6 +247,7 @@ def check_text(plan: Mapping[str, Any]) -> str:
     work = f"{plan['problem']} {', '.join(plan['workloads'])}"
     rows = [
         f"{plan['name']}: {work} on {plan['target']} ({plan['evidence']})",
+        *_recording(plan["notes"]),
         f"space: {size}",
         f"budget: {limits}; {count} candidates{share} by {plan['driver']}",
         f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
@@ -249,7 +256,7 @@ def check_text(plan: Mapping[str, Any]) -> str:
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
     if plan["stop"]:
-        rows.insert(4, f"stops early at: {_stops(plan['stop'])}")
+        rows.insert(-3, f"stops early at: {_stops(plan['stop'])}")
     warnings = [plan["warning"], *plan["beyond"]]
     return "\n".join([*(f"WARNING: {text}" for text in warnings if text), *rows])
 

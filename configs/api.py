@@ -22,6 +22,7 @@ from kernelwright.configs.tasks import read_tasks
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.spaces.knobs import KnobSpace, is_listed
 from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
+from kernelwright.evaluators.target import notes_of
 from kernelwright.search.campaign import Campaign, Progress
 from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
@@ -201,6 +202,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "workloads": [w.label for w in built.problem.workloads],
         "target": built.resolved["target"]["name"],
         "evidence": built.target.evidence.value,
+        "notes": list(notes_of(built.target)),
         "driver": built.resolved["driver"]["name"],
         "space": {
             "kind": built.resolved["space"]["kind"],

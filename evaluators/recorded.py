@@ -183,6 +183,11 @@ class Recorded:
         )
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What the recording's reader has to say, such as that the file breaks off."""
+        return self.landscape.notes
+
+    @property
     def facts(self) -> tuple[str, ...]:
         """The names of what is recorded of configurations that ran."""
         ran = (entry for entry in self.landscape.entries if entry.error is None)

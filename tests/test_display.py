@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 from rich.console import Console
 
@@ -10,6 +11,16 @@ from kernelwright.configs import api
 from kernelwright.display import LiveRun, check_text, summary_text
 from kernelwright.search.campaign import Progress
 
+TOY = """
+from dataclasses import replace
+
+from kernelwright.env.problems.gemm_gpu import gemm_gpu
+from kernelwright.env.types import Knob
+
+
+def toy():
+    return replace(gemm_gpu(m=64, n=64, k=64), knobs=(Knob("a", (1, 2, 4)),), unscheduled=())
+"""
 FACTS = {
     "host.clock_hz": 4.25e9,
     "host.clock_drift": 1.032,
@@ -81,6 +92,27 @@ def test_a_plan_says_what_is_out_of_reach():
             "is out of reach: the speed of light is" in lines(**unlisted, stop={"target": goal})[0]
         )
         assert warned is not met
+
+
+def test_what_is_lost_of_a_recording_is_said_by_check_run_and_show(tmp_path):
+    header = {"kernel": "toy", "gpu": "none", "n": 64, "knobs": ["a"], "m": 64, "k": 64}
+    rows = [{"a": a, "us": [1.0 + a]} for a in (1, 2, 4)]
+    text = "\n".join(json.dumps(row) for row in [header, *rows])
+    (tmp_path / "cut.jsonl").write_text(text[:-5])
+    (tmp_path / "whole.jsonl").write_text(text + "\n")
+    (tmp_path / "toy.py").write_text(TOY)
+    said = "recording: the last line breaks off: 1 record is lost"
+    for name, lost in (("cut", True), ("whole", False)):
+        campaign = {
+            "name": name,
+            "problem": {"name": f"{tmp_path / 'toy.py'}:toy"},
+            "target": {"name": "recorded", "landscape": str(tmp_path / f"{name}.jsonl")},
+            "driver": {"name": "random"},
+            "budget": {"trials": 2},
+        }
+        ran = api.run(campaign, tmp_path / name)
+        texts = [check_text(api.check(campaign)), *map(summary_text, (ran, api.show(ran["out"])))]
+        assert [said in text.splitlines() for text in texts] == [lost] * 3
 
 
 def test_a_summary_says_what_was_served():
