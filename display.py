@@ -244,7 +244,8 @@ def check_text(plan: Mapping[str, Any]) -> str:
         else f"{space['kind']}, open"
     )
     limits = ", ".join(f"{v:g} {k}" for k, v in budget.items() if v is not None)
-    work = f"{plan['problem']} {', '.join(plan['workloads'])}"
+    # What has no extents has an empty label.
+    work = " ".join([plan["problem"], *filter(None, [", ".join(plan["workloads"])])])
     rows = [
         f"{plan['name']}: {work} on {plan['target']} ({plan['evidence']})",
         *_recording(plan["notes"]),

@@ -130,8 +130,8 @@ def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
         trials, names = store.trials(), Names.stored(store.meta())
     trial = next((t for t in trials if t.number == number), None)
     if trial is None:
-        found = f"trials 0 to {len(trials) - 1}" if trials else "no trials"
-        raise ConfigError(str(folder), None, "--replay", "the number of a trial", found)
+        known = f"one of trials 0 to {len(trials) - 1}" if trials else "a run that has trials"
+        raise ConfigError(str(folder), None, "--replay", known, str(number))
     built = plan_of(folder / "config.yaml")
     confirmed = trial.verdict(Stage.CONFIRM)
     if confirmed is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelwright.configs.entries import entry_of
 from kernelwright.configs.history import is_run, landscape_of_run
+from kernelwright.configs.places import to_write
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import Landscape
@@ -31,15 +32,17 @@ def convert(name: str, out: str | Path, form: str | None = None) -> dict[str, An
 
     Raises:
         LandscapeError: if the first is none, or the other's format cannot hold it.
-        StoreError, ConfigError: if it is a run that cannot be read.
+        StoreError: if it is a run that cannot be read.
+        ConfigError: so too, or if the other is no file that can be written.
     """
+    path = to_write(out)
     if is_run(name):
-        landscape, path = landscape_of_run(name), Path(out)
+        landscape = landscape_of_run(name)
         written = format_of(path, form)
         lost = save(landscape, path, written)
         done = Conversion("a run", written, len(landscape.entries), landscape.notes, lost)
     else:
-        done = convert_file(locate(name), Path(out), form)
+        done = convert_file(locate(name), path, form)
     return {**asdict(done), "out": str(out)}
 
 
@@ -81,7 +84,8 @@ def export_best(folder: str | Path, form: str, out: str | Path | None = None) ->
     text, _ = render(best, form)
     if out is not None:
         path = Path(out)
-        write_text(text, path / best_name(best.kernel, form, text) if path.is_dir() else path)
+        path = path / best_name(best.kernel, form, text) if path.is_dir() else to_write(path)
+        write_text(text, path)
     return text
 
 

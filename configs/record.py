@@ -22,6 +22,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.entries import entry_of
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
+from kernelwright.configs.places import to_write
 from kernelwright.env.landscape.jsonl import header_of, read_jsonl, row_of
 from kernelwright.env.landscape.open import read_landscape
 from kernelwright.env.landscape.record import Entry, Landscape, LandscapeError
@@ -88,6 +89,7 @@ def record(
         JudgeError: if the judge fails.
     """
     job = _job(config, Path(out), overrides, limit, samples)
+    to_write(out)
     known = _known(job)
     wanted = [job.space.candidate(index) for index in job.order]
     todo = [candidate for candidate in wanted if candidate.payload not in known]

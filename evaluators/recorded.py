@@ -87,7 +87,9 @@ def _open(name: str) -> Landscape:
 
 
 def _shape(extents: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={size}" for name, size in extents.items())
+    """Of which extents something is, in words."""
+    listed = " ".join(f"{name}={size}" for name, size in extents.items())
+    return f"of {listed}" if listed else "without extents"
 
 
 def code_of(error: str) -> str:
@@ -160,8 +162,8 @@ class Recorded:
         if len(problem.workloads) != 1 or recorded != workload.fixed:
             raise OptionError(
                 "landscape",
-                f"a recording of {_shape(workload.fixed)}",
-                f"{landscape!r} of {_shape(recorded)}",
+                f"a recording {_shape(workload.fixed)}",
+                f"{landscape!r} {_shape(recorded)}",
             )
         about = dict(self.landscape.metadata)
         for name, value in problem.traits:

@@ -11,6 +11,13 @@ from kernelwright.configs import api
 from kernelwright.display import LiveRun, check_text, summary_text
 from kernelwright.search.campaign import Progress
 
+CAMPAIGN = {
+    "name": "c",
+    "problem": {"name": "gemm_gpu"},
+    "target": {"name": "gpu-model"},
+    "driver": {"name": "random"},
+    "budget": {"trials": 8},
+}
 TOY = """
 from dataclasses import replace
 
@@ -59,20 +66,13 @@ def test_a_summary_says_how_near_the_best_is_to_the_speed_of_light():
 
 def test_a_plan_says_what_is_out_of_reach():
     def lines(**change):
-        plan = api.check(
-            {
-                "name": "c",
-                "problem": {"name": "gemm_gpu"},
-                "target": {"name": "gpu-model"},
-                "driver": {"name": "random"},
-                "budget": {"trials": 8},
-                **change,
-            }
-        )
+        plan = api.check(CAMPAIGN | change)
         return check_text(plan).splitlines()
 
     light = "speed of light: 138.9 us (compute); the best of this space is at 0.907 of it"
     assert light in lines()
+    without_extents = api.check(CAMPAIGN) | {"workloads": [""]}
+    assert check_text(without_extents).startswith("c: gemm_gpu@1 on gpu-model (modelled)\n")
     stop = {"roofline": 0.95, "plateau": 9, "target": {"us": 160}}
     found = lines(stop=stop)
     assert found[0].startswith("WARNING: stop.roofline 0.95 is out of reach")

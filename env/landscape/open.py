@@ -131,7 +131,8 @@ def recognise(source: Source) -> str:
     lines = first is not None and (bool(rest.strip()) or ".jsonl" in source.path.name)
     if first is None and ".jsonl" in source.path.name:
         return "jsonl"
-    keys = _keys(first if first is not None else source.document)
+    whole = first if first is not None else source.document
+    keys = _keys(whole)
     found = next((name for name, wanted in _DOCUMENTS if wanted <= keys), None)
     if found is not None and not (lines and rest.strip()):
         return found
@@ -139,10 +140,15 @@ def recognise(source: Source) -> str:
         return "autotvm"
     if lines:
         return "jsonl"
-    listed = ", ".join(sorted(keys)) or type(first).__name__
-    raise source.error(
-        f"expected one of the formats {', '.join(FORMATS)}, found keys {listed:.200}"
-    )
+    raise source.error(f"expected one of the formats {', '.join(FORMATS)}, found {_found(whole)}")
+
+
+def _found(value: Any) -> str:
+    """What a JSON value is that is no landscape."""
+    if isinstance(value, dict) and value:
+        return f"an object with the keys {', '.join(sorted(value)):.200}"
+    kinds = {dict: "an object without keys", list: "a list", type(None): "null"}
+    return kinds.get(type(value), f"{value!r:.60}")
 
 
 def _keys(value: Any) -> set[str]:
