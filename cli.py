@@ -41,9 +41,9 @@ Overrides = Annotated[
 
 
 def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
+    from kernelwright.page import Page
 
-    return Console(stderr=stderr, highlight=False, markup=False)
+    return Page(stderr=stderr)
 
 
 def _print_json(value: object) -> None:
