@@ -399,9 +399,9 @@ def check_tasks_text(plan: Mapping[str, Any]) -> str:
 
 
 def print_table(console: Console, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table: folded to the width where there is one to fit, one line a row where it is piped."""
+    """A table: folded to a terminal's width, one line a row where it is piped."""
     cells = [[_cell(value) for value in row] for row in rows]
-    if getattr(console, "folds", console.is_terminal):
+    if console.is_terminal:
         out = Table(box=None, pad_edge=False, header_style="bold")
         for i, header in enumerate(headers):
             out.add_column(header, justify="right" if _is_numeric(rows, i) else "left")

@@ -4,7 +4,6 @@ the width of a terminal, with what follows indented.
 
 from __future__ import annotations
 
-import os
 import textwrap
 from typing import Any
 
@@ -15,23 +14,20 @@ HANGING = 2
 
 
 class Page(Console):
-    """A console that wraps statements where somebody reads them: on a terminal, or where
-    ``COLUMNS`` says how wide one is. There is no markup in them.
+    """A console that wraps statements on a terminal. There is no markup in them.
+
+    ``COLUMNS`` says how wide a terminal is, and not that there is one: some programs (readline)
+    leave it to whatever they start, and a pipe's lines must not depend on that.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, **options)
 
-    @property
-    def folds(self) -> bool:
-        """Whether lines must fit a width."""
-        return self.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-
     def print(self, *objects: Any, **options: Any) -> None:
         """As `Console.print`; text is wrapped between words, or not at all."""
         if objects and all(isinstance(each, str) for each in objects):
             options["soft_wrap"] = True
-            if self.folds:
+            if self.is_terminal:
                 objects = tuple(wrapped(each, self.width) for each in objects)
         super().print(*objects, **options)
 

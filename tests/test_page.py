@@ -10,15 +10,10 @@ from kernelwright.display import print_table
 from kernelwright.page import HANGING, Page, wrapped
 
 LONG = "stopped: " + " ".join(f"word{i}" for i in range(40))
-TERMINAL = {"force_terminal": True, "width": 60, "color_system": None}
 PATH = "run: /" + "a_long_folder/" * 12
 
 
-def printed(monkeypatch, columns, *texts, **options):
-    if columns is None:
-        monkeypatch.delenv("COLUMNS", raising=False)
-    else:
-        monkeypatch.setenv("COLUMNS", columns)
+def printed(*texts, **options):
     stream = io.StringIO()
     page = Page(file=stream, **options)
     for text in texts:
@@ -45,21 +40,18 @@ def test_what_fits_and_what_is_one_word_is_left_alone():
 
 
 def test_piped_text_is_one_line_a_statement(monkeypatch):
-    _, stream = printed(monkeypatch, None, LONG, "[bold] stays")
-    assert stream.getvalue() == f"{LONG}\n[bold] stays\n"
+    monkeypatch.setenv("COLUMNS", "60")
+    page, stream = printed(LONG, "[bold] stays")
+    print_table(page, ("name", "what it is"), [("row", LONG)])
+    first, second, *table = stream.getvalue().splitlines()
+    assert (first, second) == (LONG, "[bold] stays")
+    assert len(table) == 2
 
 
-@pytest.mark.parametrize(("columns", "options"), [("60", {}), (None, TERMINAL)])
-def test_a_terminal_s_width_or_a_given_one_is_kept(monkeypatch, columns, options):
-    page, stream = printed(monkeypatch, columns, LONG, **options)
-    assert page.folds
+def test_a_terminal_s_width_is_kept(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    page, stream = printed(LONG, force_terminal=True, color_system=None)
     print_table(page, ("name", "what it is"), [("row", LONG)])
     lines = stream.getvalue().splitlines()
     assert len(lines) > 10
     assert max(map(len, lines)) <= 60
-
-
-def test_a_piped_table_is_one_line_a_row(monkeypatch):
-    page, stream = printed(monkeypatch, None)
-    print_table(page, ("name", "what it is"), [("row", LONG)])
-    assert len(stream.getvalue().splitlines()) == 2
