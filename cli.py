@@ -448,8 +448,8 @@ def list_(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs "
-            "or landscapes.",
+            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs, "
+            "landscapes or devices.",
         ),
     ],
     files: Annotated[

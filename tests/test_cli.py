@@ -331,6 +331,13 @@ def test_two_processes_cannot_run_the_same_campaign(tmp_path):
     assert process.returncode == 0
 
 
+def test_list_s_help_names_all_that_can_be_listed(tmp_path):
+    from kernelwright.configs.catalogue import CATALOGUE
+
+    told = kernelwright("list", "--help", cwd=tmp_path).stdout
+    assert all(what in told for what in CATALOGUE)
+
+
 def test_a_terminal_gets_a_live_panel(tmp_path):
     master, slave = pty.openpty()
     command = [sys.executable, "-P", "-m", "kernelwright", "run", "gemm_h200"]

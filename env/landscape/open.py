@@ -27,6 +27,11 @@ _DOCUMENTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("t4", frozenset({"results"})),
 )
 _TUNING_LOG = frozenset({"config", "status", "perf_ms"})
+_TABLE = (
+    "a tuning log of Helion (columns config, status and perf_ms among others), the one CSV that is "
+    "read, or JSON lines, which are easy to write (an example: docs/landscapes.md, 'Written by "
+    "hand')"
+)
 
 
 def _ending(name: str) -> str | None:
@@ -123,6 +128,10 @@ def recognise(source: Source) -> str:
     if not head.startswith(("{", "[")):
         if set(head.strip().split(",")) >= _TUNING_LOG:
             return "helion"
+        if "," in head:
+            raise source.error(
+                f"expected {_TABLE}, found a table with the columns {head.strip():.60}"
+            )
         raise source.error(f"expected one of the formats {', '.join(FORMATS)}, found {head!r:.60}")
     try:
         first = json.loads(head)
