@@ -97,7 +97,8 @@ def _draw(summary: Mapping[str, Any], panels: Sequence[Panel], file: Path) -> Pa
 
 def _width_of(figure: Figure, names: Sequence[str]) -> float:
     """The share of a figure's width that the longest name beside its axes takes."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
     texts = [figure.text(0, 0, name) for name in names]
     widest = max(text.get_window_extent(renderer).width for text in texts)
     for text in texts:
