@@ -394,6 +394,7 @@ def check_tasks_text(plan: Mapping[str, Any]) -> str:
         f"then up to {plan['finalists']} finalists of each task are confirmed, until one wins",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
+    rows += [f"recording of {name}: {'; '.join(notes)}" for name, notes in plan["notes"].items()]
     rows += [f"no candidate in {t['name']}: {t['reason']}" for t in tasks if t["reason"]]
     return "\n".join(rows)
 

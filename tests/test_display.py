@@ -8,7 +8,7 @@ import json
 from rich.console import Console
 
 from kernelwright.configs import api
-from kernelwright.display import LiveRun, check_text, summary_text
+from kernelwright.display import LiveRun, check_tasks_text, check_text, summary_text
 from kernelwright.search.campaign import Progress
 
 CAMPAIGN = {
@@ -113,6 +113,15 @@ def test_what_is_lost_of_a_recording_is_said_by_check_run_and_show(tmp_path):
         ran = api.run(campaign, tmp_path / name)
         texts = [check_text(api.check(campaign)), *map(summary_text, (ran, api.show(ran["out"])))]
         assert [said in text.splitlines() for text in texts] == [lost] * 3
+    listed = [
+        {"name": name, "target": {"landscape": str(tmp_path / f"{name}.jsonl")}}
+        for name in ("cut", "whole")
+    ]
+    text = check_tasks_text(
+        api.check(campaign | {"tasks": {"listed": listed}, "budget": {"trials": 16}})
+    )
+    lines = [line for line in text.splitlines() if line.startswith("recording")]
+    assert lines == [said.replace("recording", "recording of cut")]
 
 
 def test_a_summary_says_what_was_served():
