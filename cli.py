@@ -41,9 +41,9 @@ Overrides = Annotated[
 
 
 def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
+    from kernelwright.page import Page
 
-    return Console(stderr=stderr, highlight=False, markup=False)
+    return Page(stderr=stderr)
 
 
 def _print_json(value: object) -> None:
@@ -451,8 +451,8 @@ def list_(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs "
-            "or landscapes.",
+            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs, "
+            "landscapes or devices.",
         ),
     ],
     files: Annotated[

@@ -140,6 +140,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if light["share"] is not None:
         share = f"the best is at {light['share']:.3f} of it"
         lines.append(f"{_light_line(light['bounds'])}; {share}")
+    lines += _recording(summary.get("notes", ()))
     if best is not None and best["evidence"] == "measured":
         lines.append(f"on: {best['machine']}")
         lines += _host(best["facts"])
@@ -223,6 +224,11 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
+def _recording(notes: Sequence[str]) -> list[str]:
+    """What there is to say of the recording that judges."""
+    return [f"recording: {'; '.join(notes)}"] if notes else []
+
+
 def check_text(plan: Mapping[str, Any]) -> str:
     """A campaign's plan for people."""
     space, budget = plan["space"], plan["budget"]
@@ -237,9 +243,11 @@ def check_text(plan: Mapping[str, Any]) -> str:
         else f"{space['kind']}, open"
     )
     limits = ", ".join(f"{v:g} {k}" for k, v in budget.items() if v is not None)
-    work = f"{plan['problem']} {', '.join(plan['workloads'])}"
+    # What has no extents has an empty label.
+    work = " ".join([plan["problem"], *filter(None, [", ".join(plan["workloads"])])])
     rows = [
         f"{plan['name']}: {work} on {plan['target']} ({plan['evidence']})",
+        *_recording(plan["notes"]),
         f"space: {size}",
         f"budget: {limits}; {count} candidates{share} by {plan['driver']}",
         f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
@@ -248,8 +256,8 @@ def check_text(plan: Mapping[str, Any]) -> str:
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
     if plan["stop"]:
-        rows.insert(4, f"stops early at: {_stops(plan['stop'])}")
-    warnings = [plan["warning"], _out_of_reach(plan)]
+        rows.insert(-3, f"stops early at: {_stops(plan['stop'])}")
+    warnings = [plan["warning"], *plan["beyond"]]
     return "\n".join([*(f"WARNING: {text}" for text in warnings if text), *rows])
 
 
@@ -275,14 +283,6 @@ def _reach(plan: Mapping[str, Any]) -> str:
     if plan["reach"] is None:
         return "; how near candidates come to it is not known before a run"
     return f"; the best of this space is at {plan['reach']:.3f} of it"
-
-
-def _out_of_reach(plan: Mapping[str, Any]) -> str | None:
-    """That a stop rule never holds, where that is known."""
-    wanted, reach = plan["stop"].get("roofline"), plan["reach"]
-    if wanted is None or reach is None or wanted <= reach:
-        return None
-    return f"stop.roofline {wanted:g} is out of reach: the best of this space is at {reach:.3f}"
 
 
 def _stops(stop: Mapping[str, Any]) -> str:
@@ -403,6 +403,7 @@ def check_tasks_text(plan: Mapping[str, Any]) -> str:
         f"then up to {plan['finalists']} finalists of each task are confirmed, until one wins",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
+    rows += [f"recording of {name}: {'; '.join(notes)}" for name, notes in plan["notes"].items()]
     rows += [f"no candidate in {t['name']}: {t['reason']}" for t in tasks if t["reason"]]
     return "\n".join(rows)
 
@@ -505,6 +506,7 @@ def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:
     """A comparison's summary, as `search.comparing.compared` gives it: evaluations to each target,
     the best so far at the checkpoints, and what can be claimed.
     """
+    console.print(f"{summary['work']}\n", soft_wrap=True)
     for target in summary["targets"]:
         headers = ("campaign", "runs", "solved", f"median to {100 * target['within']:g}%", *_LIMITS)
         rows = [

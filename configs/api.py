@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from kernelwright.configs.build import Built, build
@@ -18,12 +16,13 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.folder import claim, unused, worker_count, write, write_winner
 from kernelwright.configs.fronts import front_of
 from kernelwright.configs.load import check_document, read_config, read_document
+from kernelwright.configs.reach import reach_of
 from kernelwright.configs.tasking import check_tasks, run_tasks, show_tasks
 from kernelwright.configs.tasks import read_tasks
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.spaces.knobs import KnobSpace, is_listed
-from kernelwright.env.types import Language, Reference, Request, Role, Stage, Verdict
-from kernelwright.evaluators.target import speed_of_light
+from kernelwright.env.types import Reference, Request, Role, Stage, Verdict
+from kernelwright.evaluators.target import notes_of
 from kernelwright.search.campaign import Campaign, Progress
 from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
@@ -38,8 +37,6 @@ PACE_TRIALS = 64
 PACE_MEASURED = 4
 # The most candidates that `check` speaks of.
 MAX_PACED = 10_000_000
-# The most candidates whose true times `check` looks at.
-MAX_TABLED = 50_000
 
 
 def run(
@@ -135,8 +132,8 @@ def judged_again(folder: str | Path, number: int) -> dict[str, Any]:
         trials, names = store.trials(), Names.stored(store.meta())
     trial = next((t for t in trials if t.number == number), None)
     if trial is None:
-        found = f"trials 0 to {len(trials) - 1}" if trials else "no trials"
-        raise ConfigError(str(folder), None, "--replay", "the number of a trial", found)
+        known = f"one of trials 0 to {len(trials) - 1}" if trials else "a run that has trials"
+        raise ConfigError(str(folder), None, "--replay", known, str(number))
     built = plan_of(folder / "config.yaml")
     confirmed = trial.verdict(Stage.CONFIRM)
     if confirmed is None:
@@ -207,6 +204,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "workloads": [w.label for w in built.problem.workloads],
         "target": built.resolved["target"]["name"],
         "evidence": built.target.evidence.value,
+        "notes": list(notes_of(built.target)),
         "driver": built.resolved["driver"]["name"],
         "space": {
             "kind": built.resolved["space"]["kind"],
@@ -219,25 +217,9 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
         "finalists": built.plan.confirm.finalists,
         "stop": built.resolved.get("stop", {}),
-        **_light(built),
+        **reach_of(built),
         "missing": list(built.missing),
     }
-
-
-def _light(built: Built) -> dict[str, Any]:
-    """The speed of light of a campaign's workloads, and the share of it that the best candidate of
-    the space reaches, where a table or a formula knows every candidate's time.
-    """
-    target, space = built.target, built.space
-    bounds = speed_of_light(target, built.problem, built.plan.state)
-    reach = None
-    tabled = target.deterministic and target.languages == {Language.KNOBS}
-    if bounds and tabled and is_listed(space) and len(space.valid) <= MAX_TABLED:
-        times = target.true_ns([space.candidate(i) for i in space.valid.tolist()])
-        if not np.isnan(times).all():
-            floor = statistics.geometric_mean(bound.floor_ns for bound in bounds)
-            reach = floor / float(np.nanmin(times))
-    return {"bounds": [asdict(bound) for bound in bounds], "reach": reach}
 
 
 def _trials_a_second(built: Built) -> float:

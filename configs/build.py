@@ -21,8 +21,9 @@ from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import Landscape
 from kernelwright.env.options import OptionError, ProblemError
 from kernelwright.env.types import CacheState, Problem
-from kernelwright.evaluators.target import Target, speed_of_light
+from kernelwright.evaluators.target import Target, TellsFacts, speed_of_light
 from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.drivers.facts import Demand
 from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import StoreJournal
 
@@ -69,7 +70,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, asked_missing = _driver_factory(campaign, problem, space)
+    make_driver, asked_missing = _driver_factory(campaign, problem, space, target)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -127,7 +128,7 @@ def _stop_rules(
 
 
 def _driver_factory(
-    campaign: Campaign, problem: Problem, space: AnySpace
+    campaign: Campaign, problem: Problem, space: AnySpace, target: Target
 ) -> tuple[Callable[[Journal], Driver], tuple[str, ...]]:
     """What makes the campaign's driver, once it is known that it works and makes one; and what this
     machine lacks to ask its model.
@@ -165,6 +166,9 @@ def _driver_factory(
             found, near = error.found, error.nearest
             raise document.error(("agents", "prompt"), error.expected, found, near) from None
         raise
+    demand = getattr(driver, "demand", None)
+    if isinstance(demand, Demand) and isinstance(target, TellsFacts):
+        _made(campaign, ("driver",), lambda: demand.refuse_unless(target.facts))
     lacking = [name for name in ("ask", "tell", "stopped") if not hasattr(driver, name)]
     if lacking:
         found = f"{choice.name} without {' and '.join(lacking)}"

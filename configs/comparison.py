@@ -78,14 +78,17 @@ def compare_configs(
     follow = _yardstick(built[0], [run for some in runs for run in some])
     campaigns = [
         Runs(name, tuple(follow(run) for run in some))
-        for name, some in zip(_names(configs), runs, strict=True)
+        for name, some in zip(_names(configs, [c.file.name for c in first]), runs, strict=True)
     ]
     rows = [
         _row(run, path.evaluations_to(shares[0]))
         for some, campaign in zip(runs, campaigns, strict=True)
         for run, path in zip(some, campaign.trajectories, strict=True)
     ]
-    return {"rows": rows, "summary": compared(campaigns, shares, trials)}
+    return {
+        "rows": rows,
+        "summary": {"work": _work(built[0]), **compared(campaigns, shares, trials)},
+    }
 
 
 def compare_works(
@@ -122,8 +125,8 @@ def compare_works(
         )
         for name, overrides in works.items()
     }
-    names, columns = _names(configs), range(len(configs))
     rows = [result["summary"]["targets"][0]["campaigns"] for result in found.values()]
+    names, columns = [row["config"] for row in rows[0]], range(len(configs))
     means = [geometric_median([work[j]["evaluations"] for work in rows]) for j in columns]
     least = [[work[j]["at_least"] for work in rows] for j in columns]
     ratios = [geometric_ratio(some, least[0]) for some in least[1:]]
@@ -179,10 +182,37 @@ def _refuse(
         raise ConfigError("compare", None, "--budget", "at least 1", str(budget))
 
 
-def _names(configs: Sequence[str]) -> list[str]:
-    """The campaigns' names, numbered where one stands twice."""
-    several = [config for config in configs if configs.count(config) > 1]
-    return [f"{c} ({i})" if c in several else c for i, c in enumerate(configs, 1)]
+def _names(configs: Sequence[str], given: Sequence[str]) -> list[str]:
+    """What campaigns are called: by the names in their files; where different files have the same
+    one, by the files; numbered where one stands twice.
+    """
+    names = dict(zip(configs, given, strict=True))
+    for shared in set(names.values()):
+        alike = [config for config, name in names.items() if name == shared]
+        if len(alike) > 1:
+            names |= dict(zip(alike, _endings(alike), strict=True))
+    if len(set(names.values())) < len(names):
+        names = {config: config for config in names}
+    several = {config for config in names if configs.count(config) > 1}
+    return [f"{names[c]} ({i})" if c in several else names[c] for i, c in enumerate(configs, 1)]
+
+
+def _endings(paths: Sequence[str]) -> list[str]:
+    """The least of the paths' ends that tells them apart, without the file's ending."""
+    parts = [Path(path).with_suffix("").parts for path in paths]
+    for count in range(1, max(map(len, parts)) + 1):
+        ends = ["/".join(some[-count:]) for some in parts]
+        if len(set(ends)) == len(ends):
+            return ends
+    return list(paths)
+
+
+def _work(built: Built) -> str:
+    """What the campaigns do: the problem with its extents, and the target."""
+    target = built.resolved["target"]
+    about = [Path(str(target[key])).name for key in ("landscape", "device") if target.get(key)]
+    labels = ", ".join(workload.label for workload in built.problem.workloads)
+    return " ".join(filter(None, (built.problem.identity, labels, "on", target["name"], *about)))
 
 
 def _row(run: _Run, count: int | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kernelwright.configs.entries import entry_of
 from kernelwright.configs.history import is_run, landscape_of_run
+from kernelwright.configs.places import to_write
 from kernelwright.configs.winner import Winner, WinnerError, winner
 from kernelwright.env.landscape.open import locate, open_landscape
 from kernelwright.env.landscape.record import Landscape, LandscapeError, printable
@@ -35,9 +36,10 @@ def convert(
     Raises:
         LandscapeError: if the first is none, the other's format cannot hold it, or there is a file
             that says anything else.
-        StoreError, ConfigError: if it is a run that cannot be read.
+        StoreError: if it is a run that cannot be read.
+        ConfigError: so too, or if the other is no file that can be written.
     """
-    path = Path(out)
+    path = to_write(out)
     if path.exists() and not force:
         with TemporaryDirectory() as folder:
             other = Path(folder) / path.name
@@ -96,7 +98,8 @@ def export_best(folder: str | Path, form: str, out: str | Path | None = None) ->
     text, _ = render(best, form)
     if out is not None:
         path = Path(out)
-        write_text(text, path / best_name(best.kernel, form, text) if path.is_dir() else path)
+        path = path / best_name(best.kernel, form, text) if path.is_dir() else to_write(path)
+        write_text(text, path)
     return text
 
 

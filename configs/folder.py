@@ -14,7 +14,7 @@ from kernelwright.configs.build import Built
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.schema import MAX_WORKERS, CampaignFile
 from kernelwright.configs.winner import best_c
-from kernelwright.evaluators.target import speed_of_light
+from kernelwright.evaluators.target import notes_of, speed_of_light
 from kernelwright.search.campaign import Extension
 from kernelwright.search.store import DATABASE, SqliteStore, Store
 from kernelwright.search.summary import best_trial, shown
@@ -68,6 +68,8 @@ def about(built: Built) -> dict[str, str]:
     kept = {"baseline": json.dumps(entry), "bounds": json.dumps(bounds)}
     if built.plan.library is not None:
         kept["library"] = str(built.plan.library.payload)
+    if notes := notes_of(built.target):
+        kept["notes"] = json.dumps(notes)
     return kept
 
 

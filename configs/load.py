@@ -32,6 +32,7 @@ from kernelwright.configs.tree import Document, from_mapping, parse_document
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators import PLANNED, TARGETS
 from kernelwright.search.drivers import DRIVERS
+from kernelwright.search.store import DATABASE
 from kernelwright.search.tasks import SCHEDULERS
 
 CONFIGS_DIR = Path(__file__).parent
@@ -52,6 +53,11 @@ TABLES: dict[str, Mapping[str, str]] = {
     "backend": BACKENDS,
     "scheduler": SCHEDULERS,
 }
+# Where choices stand in a campaign.
+CHOICES = (
+    *(("problem",), ("target",), ("driver",)),
+    *(("agents", "backend"), ("tasks", "scheduler")),
+)
 # What a space of each kind takes, and what it must have.
 _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "knobs": ((), ()),
@@ -120,6 +126,8 @@ def read_document(
     path = Path(config)
     if str(config) in shipped and not _is_file(path):
         path = shipped[str(config)]
+    if path.is_dir():
+        raise _a_folder(path)
     if not _is_file(path):
         near = nearest(str(config), shipped)
         looks_like_a_file = path.suffix in (".yaml", ".yml") or len(path.parts) > 1
@@ -136,6 +144,16 @@ def read_document(
     return parse_document(text, str(path), overrides), path.parent.resolve()
 
 
+def _a_folder(path: Path) -> ConfigError:
+    """The refusal of a folder, with the campaign that lies in it."""
+    inside = [path / "config.yaml", *sorted(path.glob("*.yaml"))]
+    near = next((str(file) for file in inside if file.is_file()), None)
+    found = "a folder"
+    if (path / DATABASE).is_file():
+        found = f"the folder of a run (kernelwright show {path})"
+    return ConfigError(f"{path!s:.200}", None, "", "a campaign file", found, near)
+
+
 def check_file(document: Document) -> CampaignFile:
     """The keys of a document, each of its type and in its range; choices are not looked into.
 
@@ -143,6 +161,7 @@ def check_file(document: Document) -> CampaignFile:
         ConfigError: at the first fault.
     """
     _refuse_planned(document)
+    _refuse_bare_names(document)
     return cast(CampaignFile, _validate(document, (), CampaignFile, document.data))
 
 
@@ -245,6 +264,21 @@ def _refuse_planned(document: Document) -> None:
             )
 
 
+def _refuse_bare_names(document: Document) -> None:
+    """Refuse a choice that is only a word, and say how it is written."""
+    for path in CHOICES:
+        word = document.get(*path)
+        if not isinstance(word, str):
+            continue
+        known = TABLES[path[-1]]
+        name = word if word in known or is_plugin(word) else nearest(word, known)
+        dotted, near = ".".join(path), None
+        if name is not None:
+            given = path in document.overrides
+            near = f"{dotted}.name={name}" if given else f"{dotted}: {{name: {name}}}"
+        raise document.error(path, "a mapping {name: NAME, …}", _show(word), near)
+
+
 def _validate(
     document: Document,
     path: tuple[str, ...],
@@ -327,7 +361,14 @@ _WORDS = {
     "bool_type": "true or false",
     "string_type": "text",
     "dict_type": "a mapping",
-    "list_type": "a list",
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), "a list"),
+    "too_short": "at least {min_length} of them",
+    "too_long": "at most {max_length} of them",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+    "none_required": "nothing",
+    "multiple_of": "a multiple of {multiple_of}",
+    "enum": "{expected}",
     "model_type": "a mapping",
     "finite_number": "a finite number",
     "string_pattern_mismatch": "text that matches {pattern}",

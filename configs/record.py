@@ -24,6 +24,7 @@ from kernelwright.configs.build import Built, build
 from kernelwright.configs.entries import entry_of
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
+from kernelwright.configs.places import to_write
 from kernelwright.env.landscape.jsonl import header_of, read_jsonl, row_of
 from kernelwright.env.landscape.open import read_landscape
 from kernelwright.env.landscape.record import Entry, Landscape, LandscapeError
@@ -90,6 +91,7 @@ def record(
         JudgeError: if the judge fails.
     """
     job = _job(config, Path(out), overrides, limit, samples)
+    to_write(out)
     wanted = [job.space.candidate(index) for index in job.order]
     unsettled = 0
     with _journal(job) as journal:

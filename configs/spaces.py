@@ -11,6 +11,7 @@ from kernelwright.configs.errors import NoCandidatesError
 from kernelwright.configs.load import Campaign
 from kernelwright.configs.macros import name_fault, value_fault
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.options import OptionError
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.spaces.expressions import Constraint, ExpressionError, own_rule
 from kernelwright.env.spaces.knobs import EmptySpaceError, KnobSpace, TemplateSpace
@@ -116,6 +117,10 @@ def _owned(campaign: Campaign, problem: Problem, names: frozenset[str]) -> tuple
 def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], AnySpace]) -> AnySpace:
     try:
         return make()
+    except OptionError as error:
+        raise campaign.document.error(
+            (*path, error.option), error.expected, error.found, error.nearest
+        ) from None
     except (ValueError, CompilerError) as error:
         found = f"{type(error).__name__}: {error}"
         refused = campaign.document.error(path, f"a {path[0]} that can be made", found)

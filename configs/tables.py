@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.load import read_config
+from kernelwright.configs.places import to_write
 from kernelwright.configs.spaces import with_template
 from kernelwright.configs.winner import WinnerError
 from kernelwright.search.store import DATABASE, SqliteStore, is_begun
@@ -45,7 +46,7 @@ def export_table(
         raise WinnerError(f"{listed}: expected a run with a winner, found nothing valid")
     text = FORMATS[chosen](rows)
     if out is not None:
-        Path(out).write_text(text, encoding="utf-8")
+        to_write(out).write_text(text, encoding="utf-8")
     return text
 
 

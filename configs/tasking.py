@@ -27,6 +27,7 @@ from kernelwright.configs.folder import (
 from kernelwright.configs.tasks import Member, TasksCampaign
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.spaces.knobs import is_listed
+from kernelwright.evaluators.target import notes_of
 from kernelwright.search.campaign import Extension, Progress
 from kernelwright.search.executors import make_executor
 from kernelwright.search.store import DATABASE, SqliteStore, Store, is_begun
@@ -175,6 +176,9 @@ def check_tasks(campaign: TasksCampaign) -> dict[str, Any]:
         "name": campaign.file.name,
         "target": first.resolved["target"]["name"],
         "evidence": first.target.evidence.value,
+        "notes": {
+            m.name: list(notes) for m in members if m.built and (notes := notes_of(m.built.target))
+        },
         "driver": first.resolved["driver"]["name"],
         "tasks": [{"name": m.name, **_about(m), "valid": _valid(m.built)} for m in members],
         "budget": budget.model_dump(),

@@ -15,6 +15,7 @@ from typing import Any
 from kernelwright.configs.build import Built
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import Campaign, read_config
+from kernelwright.configs.places import to_write
 from kernelwright.configs.spaces import with_template
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
@@ -22,7 +23,7 @@ from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, TOOLCHAIN
 from kernelwright.env.compiler.schedule.trace import print_trace, steps
 from kernelwright.env.problems.abi import abi, declaration
 from kernelwright.env.problems.program import Program, ProgramError, definition_of, program
-from kernelwright.env.types import Problem, Workload
+from kernelwright.env.types import Language, Problem, Workload
 from kernelwright.search.claims import Names, claim_of
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.summary import best_entry, best_trial
@@ -111,9 +112,16 @@ def export(folder: str | Path, out: str | Path | None = None) -> str:
     Raises:
         StoreError, ConfigError, WinnerError: as `winner` does, or if it has no C form.
     """
-    text = as_c(winner(folder))
+    best = winner(folder)
+    try:
+        text = as_c(best)
+    except WinnerError as error:
+        if best.trial.candidate.language is not Language.KNOBS:
+            raise
+        hint = "its configuration is exported by --format triton or --format helion"
+        raise WinnerError(f"{error}; {hint}") from None
     if out is not None:
-        Path(out).write_text(text, encoding="utf-8")
+        to_write(out).write_text(text, encoding="utf-8")
     return text
 
 

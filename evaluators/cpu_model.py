@@ -24,6 +24,7 @@ from kernelwright.env.compiler.machine.cpu import (
     LOADED_TRIPS,
     CpuEstimate,
     estimate,
+    fact_names,
     load_machine,
     machine_sha256,
 )
@@ -199,6 +200,11 @@ class CpuModel:
     def estimate(self, candidate: Candidate) -> tuple[CpuEstimate, ...]:
         """The model's estimates with their breakdown, one a workload; none if it is refused."""
         return self._judged(candidate).estimates
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The names of an estimate's parts."""
+        return fact_names()
 
     def build(self, candidate: Candidate) -> Artifact:
         """The breakdown of a candidate's first workload as facts, and in the log what bounds each.

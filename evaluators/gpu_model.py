@@ -192,6 +192,11 @@ class GpuModel:
             self._learn([candidate])
         return self._times[candidate.key]
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """A screen tells none: the model is vectorised, and breakdowns are for those confirmed."""
+        return ()
+
     def build(self, candidate: Candidate) -> Artifact:
         """The breakdown of a candidate's estimate as facts, and in the log what bounds it."""
         row = self.estimate([candidate]).row(0)

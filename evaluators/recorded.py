@@ -88,7 +88,9 @@ def _open(name: str) -> Landscape:
 
 
 def _shape(extents: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={size}" for name, size in extents.items())
+    """Of which extents something is, in words."""
+    listed = " ".join(f"{name}={size}" for name, size in extents.items())
+    return f"of {listed}" if listed else "without extents"
 
 
 def code_of(error: str) -> str:
@@ -161,8 +163,8 @@ class Recorded:
         if len(problem.workloads) != 1 or recorded != workload.fixed:
             raise OptionError(
                 "landscape",
-                f"a recording of {_shape(workload.fixed)}",
-                f"{landscape!r} of {_shape(recorded)}",
+                f"a recording {_shape(workload.fixed)}",
+                f"{landscape!r} {_shape(recorded)}",
             )
         about = dict(self.landscape.metadata)
         for name, value in problem.traits:
@@ -184,6 +186,18 @@ class Recorded:
             if self.landscape.library and self.landscape.library_ns
             else None
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the recording's reader has to say, such as that the file breaks off."""
+        return self.landscape.notes
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The names of what is recorded of configurations that ran."""
+        ran = (entry for entry in self.landscape.entries if entry.error is None)
+        names = {name for entry in ran for name, _ in (*entry.facts, *entry.costs_s)}
+        return tuple(sorted(names))
 
     def members(self, problem: Problem) -> NDArray[np.int64]:
         """Flat indices of the recorded configurations, failed ones included.

@@ -71,6 +71,31 @@ class Bounds(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsFacts(Protocol):
+    """A target that knows beforehand which facts the verdicts of its screens have."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Their names."""
+        ...
+
+
+@runtime_checkable
+class TellsNotes(Protocol):
+    """A target that stands on a recording, of which not everything may be there."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user must know of it, a sentence each."""
+        ...
+
+
+def notes_of(target: Target) -> tuple[str, ...]:
+    """What a user must know of a target's recording; empty where there is none."""
+    return target.notes if isinstance(target, TellsNotes) else ()
+
+
 @dataclass(frozen=True, slots=True)
 class SpeedOfLight:
     """The least time that a target allows a workload, and what sets it: ``compute`` or ``memory``,

@@ -485,7 +485,8 @@ class Campaign:
         if rules.plateau is not None and count:
             since = count - 1 - (self._best.number if self._best else -1)
             if since >= rules.plateau:
-                return Stop("plateau", f"{since} trials without a better one")
+                enough = f"{rules.plateau} {'is' if rules.plateau == 1 else 'are'} enough"
+                return Stop("plateau", f"{since} trials without a better one, {enough}")
         paid = [e for e in self._paid if e.ask <= ask]
         tokens = sum(e.tokens for e in paid)
         if budget.calls is not None and len(paid) >= budget.calls:

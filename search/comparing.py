@@ -16,7 +16,6 @@ from kernelwright.evaluators.rates import Rate
 from kernelwright.search.efficiency import (
     ALPHA,
     Median,
-    Ratio,
     Trajectory,
     holm,
     median_interval,
@@ -64,7 +63,7 @@ def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) ->
         }
         for share in within
     ]
-    correction = _correct([pair for target in targets for pair in target["pairs"]])
+    correction = _correct([(t["within"], pair) for t in targets for pair in t["pairs"]])
     first = targets[0]
     brief = ("config", "runs", "solved", "median", "low", "high")
     return {
@@ -138,41 +137,50 @@ def _pair(left: Runs, right: Runs, within: float, budget: int) -> dict[str, Any]
     names = {"left": left.name, "right": right.name}
     keys = ("ratio", "ci_low", "ci_high", "p", "p_adjusted", "difference")
     if len(counts[0]) < MIN_RUNS or not any(solved):
-        why = f"fewer than {MIN_RUNS} runs each" if any(solved) else "neither median run gets there"
+        why = f"neither median run comes to within {100 * within:g}%"
+        if any(solved):
+            why = f"fewer than {MIN_RUNS} runs each"
         says = f"nothing can be said of {left.name} and {right.name}: {why}"
         return {**names, **dict.fromkeys(keys), "says": says}
     ratio = median_ratio(left.least_to(within, budget), right.least_to(within, budget))
     found = (ratio.value, ratio.low, ratio.high, ratio.p, None, None)
     unsolved = sum(count is None for some in counts for count in some)
-    return {**names, **dict(zip(keys, found, strict=True)), "says": _interval(ratio, unsolved)}
+    return {**names, **dict(zip(keys, found, strict=True)), "says": _caveat(unsolved)}
 
 
-def _interval(ratio: Ratio, unsolved: int) -> str:
-    text = f"{ratio.value:.2f} (95% {ratio.low:.2f} to {ratio.high:.2f})"
-    if unsolved:
-        text += f", with {unsolved} unsolved runs counted as one more than the budget"
-    return text
+def _caveat(unsolved: int) -> str:
+    if not unsolved:
+        return ""
+    return f", with {unsolved} unsolved runs counted as one more than the budget"
 
 
-def _correct(pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Decide all claims together, and say in each pair what follows."""
-    open_ones = [pair for pair in pairs if pair["p"] is not None]
-    adjusted = holm([pair["p"] for pair in open_ones])
-    for pair, p in zip(open_ones, adjusted, strict=True):
+def _correct(pairs: Sequence[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
+    """Decide all claims (a target and a pair each) together, and say in each what follows."""
+    open_ones = [(within, pair) for within, pair in pairs if pair["p"] is not None]
+    adjusted = holm([pair["p"] for _, pair in open_ones])
+    for (within, pair), p in zip(open_ones, adjusted, strict=True):
         pair["p_adjusted"], pair["difference"] = p, p < ALPHA
-        pair["says"] = _says(pair, pair["says"], len(open_ones))
+        pair["says"] = _says(pair, within, len(open_ones)) + pair["says"]
     return {"method": "holm", "claims": len(open_ones), "error_rate": ALPHA}
 
 
-def _says(pair: dict[str, Any], interval: str, claims: int) -> str:
-    left, right = pair["left"], pair["right"]
+def _says(pair: dict[str, Any], within: float, claims: int) -> str:
+    """What follows for one number, evaluations to a target, and for no other."""
+    left, right, counted = pair["left"], pair["right"], f"evaluations to within {100 * within:g}%"
+    limits = (pair["ratio"], pair["ci_low"], pair["ci_high"])
     if pair["difference"]:
-        more, less = (left, right) if pair["ratio"] > 1 else (right, left)
-        return f"{more} needs more evaluations than {less}: {left} / {right} = {interval}"
-    said = f"no difference between {left} and {right}"
-    if pair["p"] < ALPHA:
-        said += f" that stands among {claims} claims (Holm: p = {pair['p_adjusted']:.2g})"
-    return f"{said}: ratio of medians {interval}"
+        # The ratio is printed the way round that the sentence has.
+        if pair["ratio"] < 1:
+            left, right = right, left
+            limits = (1 / pair["ratio"], 1 / pair["ci_high"], 1 / pair["ci_low"])
+        said = f"{left} needs more {counted} than {right}: {left} / {right} ="
+    else:
+        said = f"no difference in {counted} between {left} and {right}"
+        if pair["p"] < ALPHA:
+            said += f" that stands among {claims} claims (Holm: p = {pair['p_adjusted']:.2g})"
+        said += ": ratio of medians"
+    ratio, low, high = limits
+    return f"{said} {ratio:.2f} (95% {low:.2f} to {high:.2f})"
 
 
 def _finite(value: float) -> float | None:

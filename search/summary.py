@@ -153,6 +153,7 @@ def summarise(store: Store) -> dict[str, Any]:
     counts = Counter(trial.status.value for trial in trials)
     return {
         "warning": warning(json.loads(meta["config"])) if "config" in meta else None,
+        "notes": json.loads(meta.get("notes", "[]")),
         "best": best_entry(best) if best else None,
         "claim": claim_of(best, Names.stored(meta)) if best else None,
         "library": meta.get("library"),

@@ -222,8 +222,8 @@ def test_compare_with_itself_uses_disjoint_seeds(tmp_path):
     result = kernelwright(*arguments, cwd=tmp_path)
     assert result.returncode == 0
     assert (
-        "no difference between gemm_model_cost_model (1) and gemm_model_cost_model (2)"
-        in result.stdout
+        "no difference in evaluations to within 5% between gemm_model_cost_model (1) and "
+        "gemm_model_cost_model (2)" in result.stdout
     )
 
 
@@ -329,6 +329,13 @@ def test_two_processes_cannot_run_the_same_campaign(tmp_path):
     assert "another process is running this campaign" in second.stderr
     process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+def test_list_s_help_names_all_that_can_be_listed(tmp_path):
+    from kernelwright.configs.catalogue import CATALOGUE
+
+    told = kernelwright("list", "--help", cwd=tmp_path).stdout
+    assert all(what in told for what in CATALOGUE)
 
 
 def test_a_terminal_gets_a_live_panel(tmp_path):

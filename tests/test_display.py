@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import io
+import json
 
 from rich.console import Console
 
 from kernelwright.configs import api
-from kernelwright.display import LiveRun, check_text, summary_text
+from kernelwright.display import LiveRun, check_tasks_text, check_text, summary_text
 from kernelwright.search.campaign import Progress
 
+CAMPAIGN = {
+    "name": "c",
+    "problem": {"name": "gemm_gpu"},
+    "target": {"name": "gpu-model"},
+    "driver": {"name": "random"},
+    "budget": {"trials": 8},
+}
+TOY = """
+from dataclasses import replace
+
+from kernelwright.env.problems.gemm_gpu import gemm_gpu
+from kernelwright.env.types import Knob
+
+
+def toy():
+    return replace(gemm_gpu(m=64, n=64, k=64), knobs=(Knob("a", (1, 2, 4)),), unscheduled=())
+"""
 FACTS = {
     "host.clock_hz": 4.25e9,
     "host.clock_drift": 1.032,
@@ -48,28 +66,62 @@ def test_a_summary_says_how_near_the_best_is_to_the_speed_of_light():
 
 def test_a_plan_says_what_is_out_of_reach():
     def lines(**change):
-        plan = api.check(
-            {
-                "name": "c",
-                "problem": {"name": "gemm_gpu"},
-                "target": {"name": "gpu-model"},
-                "driver": {"name": "random"},
-                "budget": {"trials": 8},
-                **change,
-            }
-        )
+        plan = api.check(CAMPAIGN | change)
         return check_text(plan).splitlines()
 
     light = "speed of light: 138.9 us (compute); the best of this space is at 0.907 of it"
     assert light in lines()
+    without_extents = api.check(CAMPAIGN) | {"workloads": [""]}
+    assert check_text(without_extents).startswith("c: gemm_gpu@1 on gpu-model (modelled)\n")
     stop = {"roofline": 0.95, "plateau": 9, "target": {"us": 160}}
     found = lines(stop=stop)
     assert found[0].startswith("WARNING: stop.roofline 0.95 is out of reach")
     assert "stops early at: 0.95 of the roofline, 160 us, 9 trials without a better one" in found
-    assert not any("WARNING" in line for line in lines(stop={"roofline": 0.9, "target": 1.5}))
+    assert not any("WARNING" in line for line in lines(stop={"roofline": 0.9, "target": 1.4}))
     small = {"name": "matmul", "m": 8, "n": 8, "k": 8}
+    for goal, said in (
+        ({"us": 150}, "150 us is out of reach: the best of this space is 153.2 us"),
+        (50, "50 is out of reach: the best of this space is at 1.452x, 153.2 us against 222.5 us"),
+    ):
+        assert lines(stop={"target": goal})[0] == f"WARNING: stop.target {said}"
     open_space = lines(problem=small, space={"kind": "schedule"}, target={"name": "cpu-model"})
     assert any("how near candidates come to it is not known" in line for line in open_space)
+    unlisted = {"problem": small, "space": {"kind": "schedule"}, "target": {"name": "cpu-model"}}
+    for goal, met in (({"us": 1e-6}, False), ({"us": 1e6}, True), (1e9, False), (1.01, True)):
+        warned = (
+            "is out of reach: the speed of light is" in lines(**unlisted, stop={"target": goal})[0]
+        )
+        assert warned is not met
+
+
+def test_what_is_lost_of_a_recording_is_said_by_check_run_and_show(tmp_path):
+    header = {"kernel": "toy", "gpu": "none", "n": 64, "knobs": ["a"], "m": 64, "k": 64}
+    rows = [{"a": a, "us": [1.0 + a]} for a in (1, 2, 4)]
+    text = "\n".join(json.dumps(row) for row in [header, *rows])
+    (tmp_path / "cut.jsonl").write_text(text[:-5])
+    (tmp_path / "whole.jsonl").write_text(text + "\n")
+    (tmp_path / "toy.py").write_text(TOY)
+    said = "recording: the last line breaks off: 1 record is lost"
+    for name, lost in (("cut", True), ("whole", False)):
+        campaign = {
+            "name": name,
+            "problem": {"name": f"{tmp_path / 'toy.py'}:toy"},
+            "target": {"name": "recorded", "landscape": str(tmp_path / f"{name}.jsonl")},
+            "driver": {"name": "random"},
+            "budget": {"trials": 2},
+        }
+        ran = api.run(campaign, tmp_path / name)
+        texts = [check_text(api.check(campaign)), *map(summary_text, (ran, api.show(ran["out"])))]
+        assert [said in text.splitlines() for text in texts] == [lost] * 3
+    listed = [
+        {"name": name, "target": {"landscape": str(tmp_path / f"{name}.jsonl")}}
+        for name in ("cut", "whole")
+    ]
+    text = check_tasks_text(
+        api.check(campaign | {"tasks": {"listed": listed}, "budget": {"trials": 16}})
+    )
+    lines = [line for line in text.splitlines() if line.startswith("recording")]
+    assert lines == [said.replace("recording", "recording of cut")]
 
 
 def test_a_summary_says_what_was_served():

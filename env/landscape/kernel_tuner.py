@@ -75,7 +75,8 @@ def from_kernel_tuner(source: Source) -> Landscape:
     top = source.document
     for key, kind in (("tune_params_keys", list), ("tune_params", dict), ("cache", dict)):
         if not isinstance(top.get(key), kind):
-            raise source.error(f"expected a {key} of Kernel Tuner, found {top.get(key)!r:.80}")
+            found = f"{top[key]!r:.80}" if key in top else f"a file without {key!r}"
+            raise source.error(f"expected a {key} of Kernel Tuner, found {found}")
     names, objectives = list(map(str, top["tune_params_keys"])), _objectives(top)
     known = {*_RESERVED, *names}
     strings = {*objectives, "time"}

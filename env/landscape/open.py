@@ -27,6 +27,11 @@ _DOCUMENTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("t4", frozenset({"results"})),
 )
 _TUNING_LOG = frozenset({"config", "status", "perf_ms"})
+_TABLE = (
+    "a tuning log of Helion (columns config, status and perf_ms among others), the one CSV that is "
+    "read, or JSON lines, which are easy to write (an example: docs/landscapes.md, 'Written by "
+    "hand')"
+)
 
 
 def _ending(name: str) -> str | None:
@@ -124,6 +129,10 @@ def recognise(source: Source) -> str:
     if not head.startswith(("{", "[")):
         if set(head.strip().split(",")) >= _TUNING_LOG:
             return "helion"
+        if "," in head:
+            raise source.error(
+                f"expected {_TABLE}, found a table with the columns {head.strip():.60}"
+            )
         raise source.error(f"expected one of the formats {', '.join(FORMATS)}, found {head!r:.60}")
     try:
         first = json.loads(head)
@@ -132,7 +141,8 @@ def recognise(source: Source) -> str:
     lines = first is not None and (bool(rest.strip()) or ".jsonl" in source.path.name)
     if first is None and ".jsonl" in source.path.name:
         return "jsonl"
-    keys = _keys(first if first is not None else source.document)
+    whole = first if first is not None else source.document
+    keys = _keys(whole)
     found = next((name for name, wanted in _DOCUMENTS if wanted <= keys), None)
     if found is not None and not (lines and rest.strip()):
         return found
@@ -140,10 +150,15 @@ def recognise(source: Source) -> str:
         return "autotvm"
     if lines:
         return "jsonl"
-    listed = ", ".join(sorted(keys)) or type(first).__name__
-    raise source.error(
-        f"expected one of the formats {', '.join(FORMATS)}, found keys {listed:.200}"
-    )
+    raise source.error(f"expected one of the formats {', '.join(FORMATS)}, found {_found(whole)}")
+
+
+def _found(value: Any) -> str:
+    """What a JSON value is that is no landscape."""
+    if isinstance(value, dict) and value:
+        return f"an object with the keys {', '.join(sorted(value)):.200}"
+    kinds = {dict: "an object without keys", list: "a list", type(None): "null"}
+    return kinds.get(type(value), f"{value!r:.60}")
 
 
 def _keys(value: Any) -> set[str]:

@@ -126,7 +126,15 @@ def convert(path: Path, out: Path, form: str | None = None) -> Conversion:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Replace a file in one step, so that a crash leaves the old one or the new one."""
+    """Replace a file in one step, so that a crash leaves the old one or the new one; its folder is
+    made if there is none.
+
+    Raises:
+        LandscapeError: if it is a folder.
+    """
+    if path.is_dir():
+        raise LandscapeError(f"{path}: expected a file to write, found a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
     data = text.encode()
     if path.name.endswith(".gz"):
         data = gzip.compress(data, _GZIP_LEVEL, mtime=0)

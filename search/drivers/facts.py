@@ -17,11 +17,13 @@ what is computed, in its place: ``shared`` and ``shared_bytes`` for ``footprint`
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.schedule import ScheduleSpace
@@ -98,6 +100,63 @@ def _are_sizes(space: KnobSpace) -> bool:
     known = {knob.name: knob.values for knob in space.knobs}
     values = [v for name in (*TILES, "stages", "warps") for v in known.get(name, ())]
     return set(TILES) <= set(known) and all(isinstance(v, int | float) and v > 0 for v in values)
+
+
+class Demand:
+    """The facts that an option of a driver names. Which there are is told by verdicts, so a name
+    that is misspelt may come out only when something has run; the driver then stops.
+
+    Args:
+        option: which names them.
+        names: of facts.
+        facts: what is known of every candidate.
+    """
+
+    def __init__(self, option: str, names: Sequence[str], facts: Facts) -> None:
+        self._option, self._names, self._facts = option, tuple(names), facts
+        self._known, self._any_ran = set(facts.computed), False
+
+    def refuse_unless(self, told: Iterable[str]) -> None:
+        """See that there are these facts where what verdicts tell is known beforehand.
+
+        Raises:
+            OptionError: naming one that there is not, and those that there are.
+        """
+        told = dict.fromkeys(told, 1.0)
+        self._known |= told.keys() | _exact(told).keys()
+        lacking = self._lacking()
+        if lacking is not None:
+            raise OptionError(self._option, self._listed(), repr(lacking), self._near(lacking))
+
+    def learn(self, trials: Sequence[Trial]) -> None:
+        """Take up the facts of trials that ran."""
+        ran = [trial for trial in trials if trial.objective is not None]
+        self._any_ran = self._any_ran or bool(ran)
+        if self._lacking() is not None:
+            self._known.update(*(self._facts.of(trial) for trial in ran))
+
+    @property
+    def unmet(self) -> str | None:
+        """Why the driver must stop: trials ran and none has a fact that is named."""
+        lacking = self._lacking() if self._any_ran else None
+        if lacking is None:
+            return None
+        near = self._near(lacking)
+        hint = f"; did you mean {near!r}?" if near else ""
+        return (
+            f"{self._option}: expected {self._listed()}, "
+            f"found {lacking!r}, which no trial that ran has{hint}"
+        )
+
+    def _lacking(self) -> str | None:
+        return next((name for name in self._names if name not in self._known), None)
+
+    def _listed(self) -> str:
+        known = ", ".join(sorted(self._known))
+        return f"facts that there are ({known})" if known else "no fact, as there is none"
+
+    def _near(self, name: str) -> str | None:
+        return next(iter(difflib.get_close_matches(name, sorted(self._known), 1)), None)
 
 
 def _of_schedule(features: list[float]) -> dict[str, float]:

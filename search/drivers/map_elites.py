@@ -22,7 +22,7 @@ from kernelwright.env.protocols import Space
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Problem, Proposal
 from kernelwright.search.drivers.children import fresh_child, proposal
-from kernelwright.search.drivers.facts import COMPUTED, Facts
+from kernelwright.search.drivers.facts import COMPUTED, Demand, Facts
 from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.trial import Trial
 
@@ -68,6 +68,8 @@ class MapElites:
         self._axes = axes or self._default_axes()
         if len(set(self._axes)) != len(self._axes):
             raise OptionError("axes", "different names", ", ".join(axes))
+        named = [name for name in axes if name not in self._knobs]
+        self.demand = Demand("axes", named, self._facts)
         self._initial, self._step = initial, math.log(factor)
         self._crossover, self._two_knobs = crossover, two_knobs
         self._proposed = 0
@@ -84,7 +86,7 @@ class MapElites:
     @property
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
-        return self._pool.stopped
+        return self.demand.unmet or self._pool.stopped
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ class MapElites:
     def ask(self, n: int) -> list[Proposal]:
         """Random configurations first, then children of elites."""
         out: list[Proposal] = []
-        while len(out) < n and not self._pool.stopped:
+        while len(out) < n and not self.stopped:
             handle: int | None = None
             parents: tuple[int, ...] = ()
             if self._proposed >= self._initial and self._niches:
@@ -135,6 +137,7 @@ class MapElites:
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Keep what is the best of its kind."""
+        self.demand.learn(trials)
         for trial in trials:
             handle = self._pool.handle(trial.candidate)
             self._pool.remove(handle)

@@ -19,7 +19,7 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Space
 from kernelwright.env.types import Problem, Proposal
 from kernelwright.search.drivers.children import fresh_child, proposal
-from kernelwright.search.drivers.facts import Facts
+from kernelwright.search.drivers.facts import Demand, Facts
 from kernelwright.search.drivers.pool import make_pool
 from kernelwright.search.fronts import TIME, crowding, ranks, score
 from kernelwright.search.trial import Trial
@@ -57,6 +57,9 @@ class Pareto:
             raise OptionError("objectives", "different names", ", ".join(objectives))
         self._pool = make_pool(space, np.random.default_rng(seed))
         self._facts = Facts(space, problem)
+        # What is meant where nothing is named, is so as far as it is known.
+        named = () if objectives == OBJECTIVES else [name for name in objectives if name != TIME]
+        self.demand = Demand("objectives", named, self._facts)
         self._objectives, self._initial, self._size = objectives, initial, population
         self._crossover, self._two_knobs = crossover, two_knobs
         self._proposed = 0
@@ -67,13 +70,13 @@ class Pareto:
     @property
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
-        return self._pool.stopped
+        return self.demand.unmet or self._pool.stopped
 
     def ask(self, n: int) -> list[Proposal]:
         """Random configurations first, then children of the population."""
         self._select()
         out: list[Proposal] = []
-        while len(out) < n and not self._pool.stopped:
+        while len(out) < n and not self.stopped:
             handle: int | None = None
             parents: tuple[int, ...] = ()
             if self._proposed >= self._initial and self._handles:
@@ -101,7 +104,7 @@ class Pareto:
         scores = self._scores + [row for _, row in self._waiting]
         self._waiting = []
         table = np.array(scores)
-        # What no trial tells is the same for all, and no objective.
+        # What no trial tells is the same for all, and no objective (`OBJECTIVES`, if not named).
         table[:, ~np.isfinite(table).any(axis=0)] = 0.0
         rank, room = ranks(table), np.zeros(len(table))
         for level in range(int(rank.max()) + 1):
@@ -113,6 +116,7 @@ class Pareto:
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Keep the scores of what ran for the next selection."""
+        self.demand.learn(trials)
         for trial in trials:
             handle = self._pool.handle(trial.candidate)
             self._pool.remove(handle)

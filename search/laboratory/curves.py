@@ -2,19 +2,22 @@
 
 Colours are those of Okabe and Ito (Color Universal Design, 2008), and every campaign has a dash and
 a marker of its own, so curves are told apart without colour too. Names stand beside the curves,
-outside the axes, where no data can be.
+outside the axes, where no data can be; where one is too long for that, all stand in a legend below.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
 from kernelwright.search.comparing import checkpoints
@@ -27,9 +30,15 @@ _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.5, 1, 1.5
 _MARKERS = "osD^vPX"
 # The least distance of two names, as a share of the axes' height; the place where they start.
 _APART, _BESIDE = 0.075, 1.045
+# Characters of a name beside a curve, and of one in the legend below.
+_LONG_BESIDE, _LONG_BELOW = 24, 90
+# Inches that a line of the legend takes, and that lie around axes.
+_LEGEND_LINE, _PAD = 0.19, 0.08
 # How many times the one before it a tick of the evaluations is at least.
 _NEXT_TICK = 1.15
-Panel = Callable[[Axes], None]
+# Draws on axes and gives the ends of its curves: a campaign's number and a height each.
+Ends: TypeAlias = list[tuple[int, float]]
+Panel: TypeAlias = Callable[[Axes], Ends]
 
 
 def plots(summary: Mapping[str, Any], place: Path) -> list[Path]:
@@ -45,29 +54,85 @@ def plots(summary: Mapping[str, Any], place: Path) -> list[Path]:
     ]
     if place.suffix in KINDS and not place.is_dir():
         place.parent.mkdir(parents=True, exist_ok=True)
-        return [_draw([*best, *reached], place)]
+        return [_draw(summary, [*best, *reached], place)]
     place.mkdir(parents=True, exist_ok=True)
     return [
-        _draw(best, place / "best_at_budget.svg"),
-        _draw(reached, place / "evaluations_to_target.svg"),
+        _draw(summary, best, place / "best_at_budget.svg"),
+        _draw(summary, reached, place / "evaluations_to_target.svg"),
     ]
 
 
-def _draw(panels: Sequence[Panel], file: Path) -> Path:
+def _draw(summary: Mapping[str, Any], panels: Sequence[Panel], file: Path) -> Path:
     settings: Any = {"svg.hashsalt": "kernelwright", "svg.fonttype": "none", "font.size": 9}
+    names = [str(curve["config"]) for curve in summary["curves"]]
+    below = max(map(len, names)) > _LONG_BESIDE
+    names = shortened(names, _LONG_BELOW if below else _LONG_BESIDE)
+    height = _HEIGHT * len(panels) + (_LEGEND_LINE * len(names) if below else 0)
     with mpl.rc_context(settings):
-        figure = Figure(figsize=(_WIDTH, _HEIGHT * len(panels)), layout="constrained")
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        # The layout must not make room for names by itself: it would squeeze axes to nothing.
+        engine: Any = figure.get_layout_engine()
+        beside = 0.0 if below else _width_of(figure, names)
+        engine.set(w_pad=_PAD, h_pad=_PAD, rect=(0, 0, 1 - beside, 1))
+        figure.suptitle(shortened([summary["work"]], _LONG_BELOW)[0], fontsize="medium")
         for axes, panel in zip(
             figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True
         ):
-            panel(axes)
+            ends = panel(axes)
+            if not below:
+                _names(
+                    axes, [(names[number], end, _style(number)["color"]) for number, end in ends]
+                )
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(axis="y", color="0.9", linewidth=0.8)
             axes.set_axisbelow(True)
+        if below:
+            lines = [Line2D([], [], marker=_MARKERS[i % 7], **_style(i)) for i in range(len(names))]
+            figure.legend(lines, names, loc="outside lower left", frameon=False, handlelength=4)
         # Without a date the same comparison gives the same file.
         metadata = {"Date": None} if file.suffix == ".svg" else None
         figure.savefig(file, dpi=_DPI, metadata=metadata)
     return file
+
+
+def _width_of(figure: Figure, names: Sequence[str]) -> float:
+    """The share of a figure's width that the longest name beside its axes takes."""
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
+    texts = [figure.text(0, 0, name) for name in names]
+    widest = max(text.get_window_extent(renderer).width for text in texts)
+    for text in texts:
+        text.remove()
+    return float(widest / figure.bbox.width) + _BESIDE - 1
+
+
+def shortened(names: Sequence[str], most: int) -> list[str]:
+    """Names of at most so many characters that are as different as they were: the middle is left
+    out; where the difference was there, what all begin or end with is left out before; where there
+    are too many differences for that, they are numbered.
+    """
+    short = [_middle(name, most) for name in names]
+    if len(set(short)) < len(set(names)):
+        head, tail = map(_alike, (names, [name[::-1] for name in names]))
+        ends = [
+            name[max(head - most // 4, 0) : len(name) - max(tail - most // 4, 0)] for name in names
+        ]
+        short = [_middle(f"…{end}…", most) for end in ends]
+    if len(set(short)) < len(set(names)):
+        short = [_middle(f"{number}: {name}", most) for number, name in enumerate(names, 1)]
+    return short
+
+
+def _alike(names: Sequence[str]) -> int:
+    """With how many characters all names begin."""
+    columns = zip(*names, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+def _middle(name: str, most: int) -> str:
+    """A name without its middle, if it is longer than this."""
+    half = most // 2
+    return name if len(name) <= most else f"{name[: most - half]}…{name[1 - half :]}"
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -78,9 +143,10 @@ def _style(number: int) -> dict[str, Any]:
     }
 
 
-def _best(axes: Axes, summary: Mapping[str, Any]) -> None:
+def _best(axes: Axes, summary: Mapping[str, Any]) -> Ends:
     """The median of the best so far over the best known, with its interval."""
-    ends, greatest = [], 1.0
+    ends: Ends = []
+    greatest = 1.0
     for number, curve in enumerate(summary["curves"]):
         rows = [row for row in curve["best_at"] if row["median"] is not None]
         if not rows:
@@ -93,7 +159,7 @@ def _best(axes: Axes, summary: Mapping[str, Any]) -> None:
         low, high = ([row[key] for row in banded] for key in ("low", "high"))
         axes.fill_between(where, low, high, color=style["color"], alpha=0.15, linewidth=0)
         greatest = max(greatest, *high, *medians)
-        ends.append((curve["config"], rows[-1]["median"], style["color"]))
+        ends.append((number, rows[-1]["median"]))
     near = 1 + summary["within"]
     axes.axhline(near, color="0.4", linewidth=0.9, linestyle=(0, (1, 2)))
     _evaluations_axis(axes, summary["budget"])
@@ -110,7 +176,7 @@ def _best(axes: Axes, summary: Mapping[str, Any]) -> None:
         loc="left",
         fontsize="medium",
     )
-    _names(axes, ends)
+    return ends
 
 
 def _unfolded(ratio: Floats) -> Floats:
@@ -139,9 +205,9 @@ def _ratio_ticks(greatest: float) -> list[float]:
     return ticks
 
 
-def _reached(axes: Axes, target: Mapping[str, Any], budget: int) -> None:
+def _reached(axes: Axes, target: Mapping[str, Any], budget: int) -> Ends:
     """The share of runs that had reached a target, with pointwise limits."""
-    ends = []
+    ends: Ends = []
     for number, row in enumerate(target["campaigns"]):
         steps, style = row["reached"], _style(number)
         last = steps[-1]["share"] if steps else 0.0
@@ -153,10 +219,11 @@ def _reached(axes: Axes, target: Mapping[str, Any], budget: int) -> None:
             axes.fill_between(
                 places[1:], low, high, step="post", color=style["color"], alpha=0.15, linewidth=0
             )
-        # A marker a curve, at its last rise, tells them apart where dashes are short.
+        # A marker a curve, at its last rise, tells them apart where dashes are short. It is not
+        # clipped, so it must not lie before the axes begin.
         if steps:
             axes.plot(
-                [steps[-1]["evaluations"]],
+                [max(steps[-1]["evaluations"], _beginning(budget))],
                 [last],
                 marker=_MARKERS[number % 7],
                 color=style["color"],
@@ -164,7 +231,7 @@ def _reached(axes: Axes, target: Mapping[str, Any], budget: int) -> None:
                 clip_on=False,
                 zorder=3,
             )
-        ends.append((row["config"], last, style["color"]))
+        ends.append((number, last))
     _evaluations_axis(axes, budget)
     axes.set_ylim(-0.01, 1.01)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -174,13 +241,18 @@ def _reached(axes: Axes, target: Mapping[str, Any], budget: int) -> None:
         loc="left",
         fontsize="medium",
     )
-    _names(axes, ends)
+    return ends
+
+
+def _beginning(budget: int) -> float:
+    """Where the axis of evaluations begins: a little before the first checkpoint."""
+    return 0.9 * checkpoints(budget)[0]
 
 
 def _evaluations_axis(axes: Axes, budget: int) -> None:
     axes.set_xscale("log", base=2)
     ticks = checkpoints(budget)
-    axes.set_xlim(0.9 * ticks[0], max(budget, 1.1))
+    axes.set_xlim(_beginning(budget), max(budget, 1.1))
     # The budget's own tick, where it is no power of two, must not lie on the one before it.
     if len(ticks) > 1 and ticks[-1] < _NEXT_TICK * ticks[-2]:
         del ticks[-2]
@@ -199,7 +271,7 @@ def _names(axes: Axes, ends: Sequence[tuple[str, float, str]]) -> None:
     scaled = axes.transScale.transform([(1.0, end) for _, end, _ in ends])
     places: list[float] = axes.transLimits.transform(scaled)[:, 1].tolist()
     for (name, _, colour), end, height in zip(ends, places, _spread(places), strict=True):
-        axes.annotate(
+        text = axes.annotate(
             name,
             xy=(1.0, end),
             xytext=(_BESIDE, height),
@@ -216,6 +288,7 @@ def _names(axes: Axes, ends: Sequence[tuple[str, float, str]]) -> None:
                 "relpos": (0, 0.5),
             },
         )
+        text.set_in_layout(False)
 
 
 def _spread(places: Sequence[float]) -> list[float]:

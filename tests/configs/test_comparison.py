@@ -31,6 +31,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.recorded import _MEMBERS
 from kernelwright.search.efficiency import median_ratio
+from kernelwright.search.laboratory.curves import plots, shortened
 from kernelwright.search.trial import Trial
 
 MODEL = {
@@ -138,6 +139,72 @@ def test_several_targets_are_counted_and_the_first_is_the_rows(tmp_path):
     assert files[0].read_bytes() == first
     (whole,) = plotter(str(tmp_path / "all.png"))(result)
     assert whole.read_bytes().startswith(b"\x89PNG")
+
+
+def test_campaigns_are_called_by_what_tells_them_apart(tmp_path):
+    for place, name in (("a/x", "same"), ("b/x", "same"), ("c", "other"), ("d", "d")):
+        path = tmp_path / f"{place}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(yaml.safe_dump({"name": name, "driver": {"name": "random"}, **MODEL}))
+    configs = [str(tmp_path / f"{place}.yaml") for place in ("a/x", "b/x", "c", "d", "d")]
+    summary = compare_configs(configs, seeds=1, budget=1)["summary"]
+    names = [row["config"] for row in summary["campaigns"]]
+    assert names == ["a/x", "b/x", "other", "d (4)", "d (5)"]
+    assert summary["work"] == "matmul@1 32x32x32 on cpu-model"
+    alike = compare_configs(configs[2:4], seeds=1, budget=1, overrides=["name=z"])["summary"]
+    assert [row["config"] for row in alike["campaigns"]] == ["c", "d"]
+
+
+def test_shortened_names_are_as_different_as_whole_ones():
+    ends = ["gemm_4096_square_auto_a", "gemm_4096_square_auto_b"]
+    assert shortened(ends, 40) == ends
+    assert shortened(ends, 12) == ["gemm_4…uto_a", "gemm_4…uto_b"]
+    middles = [f"{'same_' * 5}{c}{'_alike' * 5}" for c in "ab"]
+    scattered = [f"{'x' * 9}{a}{'y' * 40}{b}{'z' * 9}" for a in "ab" for b in "cd"]
+    for names in (middles, scattered):
+        short = shortened(names, 12)
+        assert len(set(short)) == len(names)
+        assert max(map(len, short)) <= 12
+
+
+SLOW_START = [{"evaluations": n, "median": 2 / n, "low": 1 / n, "high": 3 / n} for n in (8, 16)]
+
+
+@pytest.mark.parametrize("length", [8, 24, 25, 300])
+def test_plots_have_room_for_names_of_any_length(tmp_path, length):
+    """matplotlib warns where it has not; and what it draws must lie inside of the picture."""
+    names = [f"{c}{'_' * (length - 2)}{c}" for c in "ab"]
+    # All that the second reached it had reached before the axis begins.
+    reached = {"a": [12, 16], "b": [1]}
+    campaigns = [
+        {
+            "config": name,
+            "reached": [
+                {"evaluations": n, "share": 0.5, "low": 0.2, "high": 0.8} for n in reached[name[0]]
+            ],
+        }
+        for name in names
+    ]
+    summary = {
+        "work": "a problem on a target",
+        "within": 0.05,
+        "budget": 16,
+        "targets": [{"within": share, "campaigns": campaigns} for share in (0.05, 0.5)],
+        "curves": [{"config": name, "best_at": SLOW_START} for name in names],
+    }
+    (file,) = plots(summary, tmp_path / "all.svg")
+    root = ElementTree.parse(file).getroot()
+    width = float(root.attrib["viewBox"].split()[2])
+    words = [text for text in root.iter() if text.tag.endswith("text") and text.text]
+    assert summary["work"] in [text.text for text in words]
+    named = [text for text in words if text.text[0] in "ab" and text.text.strip("ab_…") == ""]
+    assert len({text.text for text in named}) == 2
+    # Beside every curve, or once below all.
+    assert len(named) == (6 if length <= 24 else 2)
+    for text in named:
+        x = float(text.attrib.get("x") or text.attrib["transform"].split("(")[1].split()[0])
+        # A character of this size is at least 4 wide; what is not is cut off.
+        assert 0 < x < width - 4 * len(text.text) or length > 24
 
 
 def test_sharing_what_runs_have_in_common_changes_no_result():

@@ -211,6 +211,7 @@ def test_plateau_and_roofline_stop_early():
     order = [[c(5), c(9), c(8), c(7)], [c(6), c(4)], [c(20)]]
     stop, store = run(plan(lambda: Script(order), stop=StopRules(plateau=3)))
     assert (stop.rule, len(store.trials())) == ("plateau", 6)
+    assert stop.reason == "4 trials without a better one, 3 are enough"
     order = [[c(5)], [c(20)], [c(9)]]
     stop, store = run(plan(lambda: Script(order), stop=StopRules(roofline=0.75)))
     assert (stop.rule, len(store.trials())) == ("roofline", 2)

@@ -194,12 +194,40 @@ def test_its_population_begins_with_the_front_and_its_parents_favour_it():
     assert sum(known[key] in best for key in parents) / len(parents) > count / len(trials)
 
 
-def test_an_objective_that_nobody_tells_does_not_disturb():
+def test_what_is_meant_by_default_does_not_disturb_where_nobody_tells_it():
     one, other = (
-        Pareto(SPACE, seed=1, batch=8, objectives=names) for names in (("time",), ("time", "no"))
+        Pareto(SPACE, seed=1, batch=8, **given) for given in ({"objectives": ("time",)}, {})
     )
     wanted = [t.candidate for t in drive(one, 48)]
     assert [t.candidate for t in drive(other, 48, sloping)] == wanted
+    assert other.stopped is None
+
+
+@pytest.mark.parametrize(
+    ("option", "make"),
+    [
+        ("objectives", lambda *names: Pareto(SPACE, seed=1, batch=8, objectives=("time", *names))),
+        ("axes", lambda *names: MapElites(SPACE, seed=1, batch=8, axes=("a", *names))),
+    ],
+)
+def test_a_fact_that_no_trial_has_stops_the_driver(option, make):
+    """Not before something ran; and one trial that has it is enough."""
+    first, second, third = (SPACE.candidate(int(i)) for i in SPACE.valid[:3])
+    failed = judged(0, first, None)
+    with_regs = with_facts(judged(1, second, 1.0), regs=40.0, spills=0.0)
+    misspelt, right = make("rges"), make("regs")
+    for driver in (misspelt, right):
+        driver.tell([failed])
+        assert driver.stopped is None
+        assert len(driver.ask(8)) == 8
+        driver.tell([with_regs, judged(2, third, 1.0)])
+    assert right.stopped is None
+    assert misspelt.ask(8) == []
+    expected = f"{option}: expected facts that there are (regs, spills), found 'rges'"
+    assert misspelt.stopped == f"{expected}, which no trial that ran has; did you mean 'regs'?"
+    bare = make("regs")
+    bare.tell([judged(0, first, 1.0)])
+    assert "no fact, as there is none" in bare.stopped
 
 
 def test_objectives_are_different():

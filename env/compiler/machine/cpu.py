@@ -133,8 +133,12 @@ class CpuEstimate:
 
     def facts(self) -> tuple[tuple[str, float], ...]:
         """The numbers by name."""
-        names = [item.name for item in fields(self) if item.name != "bound"]
-        return tuple((name, float(getattr(self, name))) for name in names)
+        return tuple((name, float(getattr(self, name))) for name in fact_names())
+
+
+def fact_names() -> tuple[str, ...]:
+    """The names of an estimate's numbers."""
+    return tuple(item.name for item in fields(CpuEstimate) if item.name != "bound")
 
 
 def machine_names() -> tuple[str, ...]:
