@@ -219,7 +219,7 @@ def _costs(row: Mapping[str, Any], unit: str) -> tuple[tuple[tuple[str, float], 
     units = {own for _, own, _ in found}
     unit = units.pop() if len(units) == 1 else unit
     ordered = sorted(found, key=lambda each: COSTS.index(each[0]))
-    return tuple([(cost, *in_unit([value], own, unit)) for cost, own, value in ordered]), unit
+    return tuple((cost, in_unit([value], own, unit)[0]) for cost, own, value in ordered), unit
 
 
 def to_jsonl(landscape: Landscape) -> tuple[str, tuple[str, ...]]:
