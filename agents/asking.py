@@ -11,7 +11,14 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelwright.agents.chat import BackendError, ChatModel, ChatRequest, Completion, Message, digest
+from kernelwright.agents.chat import (
+    BackendError,
+    ChatModel,
+    ChatRequest,
+    Completion,
+    Message,
+    digest,
+)
 from kernelwright.env.records import dumps, loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
