@@ -10,10 +10,11 @@ from dataclasses import replace
 import pytest
 
 from kernelwright.agents import AGENT_DRIVERS, BACKENDS
+from kernelwright.agents.asking import MOST_LOST, ReplayMismatch
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.chat import BackendError, Completion
-from kernelwright.agents.llm import MOST_LOST, MOST_USELESS, ReplayMismatch
 from kernelwright.agents.report import CLASSES, confusion
+from kernelwright.agents.talk import MOST_USELESS
 from kernelwright.configs.resolve import resolve
 
 NAMES = ("knobs", "schedule", "source", "regions")
