@@ -18,6 +18,8 @@ Levels = tuple[int, ...]
 Choices = dict[str, list[object]]
 _KNOB = re.compile(r"^- `(\w+)`: one of (.+)$", re.MULTILINE)
 _RULE = re.compile(r"^- ([^`].*)$", re.MULTILINE)
+# A plan's words for a value: "set `bm` to 128", "bm = 128", "bm: 128".
+_SAID = re.compile(r"`?\b(\w+)\b`?\s*(?:to|=|:)\s*`?\"?([\w.+-]*\w)")
 # How much a failure next door counts against a step, in log2 of speed.
 DREAD = 1.0
 TRIES = 32
@@ -37,22 +39,13 @@ def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
             return _text(mended, choices)
     if not parent or rng.random() >= skill:
         return _text(_anything(choices, rng), choices)
+    planned = _planned(sheet, choices, parent)
+    if planned is not None and not repeated:
+        return _text(planned, choices)
     far = _far(sheet, choices, rng)
     if far is not None and not repeated:
         return _text(far, choices)
     return _text(_step(sheet, choices, parent, rng, blind=repeated), choices)
-
-
-def sabotage(sheet: Sheet, text: str, rng: random.Random) -> tuple[str, str]:
-    """The object with a value that its knob does not have."""
-    values = json.loads(text)
-    if not values:
-        return text, "illegal"
-    name = rng.choice(sorted(values))
-    known = read_choices(sheet)[name]
-    numbers = [v for v in known if isinstance(v, int | float) and not isinstance(v, bool)]
-    values[name] = 3 * max(numbers) + 1 if len(numbers) == len(known) else f"no {name}"
-    return json.dumps(values), "illegal"
 
 
 def read_choices(sheet: Sheet) -> Choices:
@@ -102,6 +95,36 @@ def _step(
         if obeys(rules, _values(levels, choices)):
             return levels
     return _anything(choices, rng)
+
+
+def _planned(sheet: Sheet, choices: Choices, parent: Levels) -> Levels | None:
+    """The parent with what a plan says of its knobs; None if that is known already or refused."""
+    told = {name: value for name, value in _SAID.findall(sheet.plan) if name in choices}
+    levels = list(parent)
+    for place, (name, values) in enumerate(choices.items()):
+        words = [str(value) for value in values]
+        if told.get(name) in words:
+            levels[place] = words.index(told[name])
+    moved = tuple(levels)
+    seen = {_levels(text, choices) for text in sheet.seen} | {parent}
+    legal = obeys(read_rules(sheet), _values(moved, choices))
+    return moved if legal and moved not in seen else None
+
+
+def in_words(sheet: Sheet, text: str) -> list[str]:
+    """What a program changes of the parent, one knob an item."""
+    before, after = _object(sheet.parent), _object(text)
+    return [
+        f"set `{name}` to {value}" for name, value in after.items() if before.get(name) != value
+    ]
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _anything(choices: Choices, rng: random.Random) -> Levels:
