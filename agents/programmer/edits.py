@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
+Change = tuple[int, int, int, int]
 SEARCH, DIVIDER, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 
 
@@ -18,14 +19,34 @@ def between(before: str, after: str) -> str:
         # Nothing changes: the first line that says something is replaced by itself.
         place = next((i for i, line in enumerate(old) if line.strip()), 0)
         changes = [(place, min(place + 1, len(old)), place, min(place + 1, len(new)))]
-    out = list[str]()
-    for low, high, first, last in _grown(old, new, changes):
-        lines = [SEARCH, *old[low:high], DIVIDER, *new[first:last], REPLACE]
-        out.append("\n".join(lines))
-    return "\n".join(out) + "\n"
+    edits = _edits(old, new, _grown(old, new, changes))
+    if not _is_sound(old, new, edits):
+        # One edit makes a place for the next search: all of it is one edit.
+        span = (changes[0][0], changes[-1][1], changes[0][2], changes[-1][3])
+        edits = _edits(old, new, _grown(old, new, [span]))
+    return (
+        "\n".join("\n".join([SEARCH, *wanted, DIVIDER, *put, REPLACE]) for wanted, put in edits)
+        + "\n"
+    )
 
 
-Change = tuple[int, int, int, int]
+Edit = tuple[list[str], list[str]]
+
+
+def _edits(old: list[str], new: list[str], changes: list[Change]) -> list[Edit]:
+    return [(old[low:high], new[first:last]) for low, high, first, last in changes]
+
+
+def _is_sound(old: list[str], new: list[str], edits: list[Edit]) -> bool:
+    """Whether the edits, made one after the other, each have one place and lead to the text."""
+    lines = list(old)
+    for wanted, put in edits:
+        size = len(wanted)
+        places = [i for i in range(len(lines) - size + 1) if lines[i : i + size] == wanted]
+        if len(places) != 1:
+            return False
+        lines[places[0] : places[0] + size] = put
+    return lines == new
 
 
 def _grown(old: list[str], new: list[str], changes: list[Change]) -> list[Change]:

@@ -16,7 +16,7 @@ from kernelwright.agents.programmer.signature import read_signature
 
 # What no kernel needs, with what is wrong with it.
 _FORBIDDEN = (
-    (r"\b(?:fopen|open|fork|system|exec\w*|_?exit|abort|pthread_\w+)\s*\(", "calls {}"),
+    (r"\b(?:fopen|open|fork|system|exec\w*|_?exit|pthread_\w+)\s*\(", "calls {}"),
     (r"\b(?:clock|time|clock_gettime|gettimeofday)\s*\(|\brdtsc\b", "looks at the clock: {}"),
     (r"__attribute__\s*\(\(\s*(?:constructor|ifunc)", "works while it is loaded: {}"),
     (r"\b(?:syscall|__asm__|asm)\b", "has machine code of its own: {}"),

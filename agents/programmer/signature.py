@@ -42,7 +42,8 @@ def read_signature(sheet: Sheet) -> Signature | None:
     if not found:
         return None
     entry, declared = found[0][1], " ".join(found[0][2].split())
-    inputs, outputs, extents = [], [], []
+    inputs, outputs = list[tuple[str, str]](), list[tuple[str, str]]()
+    extents = list[str]()
     for part in declared.split(", "):
         pointer, extent = _POINTER.fullmatch(part), _EXTENT.fullmatch(part)
         if pointer:

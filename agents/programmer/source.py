@@ -76,13 +76,16 @@ def _choose(
         return rng.choice(offered)
     height = sheet.height or 0.0
     before = set(text.splitlines())
+    named = {m.name for m in offered if re.search(rf"\b{re.escape(m.name)}\b", sheet.plan)}
+    # "simd reduction" names no "simd".
+    planned = {name for name in named if not any(name in other for other in named - {name})}
 
     def hope(move: Move) -> float:
         new = [line.strip() for line in move.text.splitlines() if line not in before]
         mark = next((line for line in new if len(line) > 3), "")[:100]
         told = [r.height for r in sheet.results if mark and mark in r.text]
         learned = sum(-0.5 if h is None or h < height else 0.3 for h in told)
-        wanted = PLANNED * bool(re.search(rf"\b{re.escape(move.name)}\b", sheet.plan))
+        wanted = PLANNED * (move.name in planned)
         return move.promise + learned + wanted + rng.gauss(0, 0.35)
 
     return max(offered, key=hope)
