@@ -584,6 +584,50 @@ def machine(
             print_notes(_console(), title, rows)
 
 
+@app.command("mock-server")
+def mock_server(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="On the loopback address; 0 is any free one.")
+    ] = 0,
+    persona: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A simulated model of its own.")
+    ] = None,
+    skill: Annotated[
+        float | None, typer.Option(min=0, max=1, help="0 makes random moves, 1 the best.")
+    ] = None,
+    faults: Annotated[
+        str | None,
+        typer.Option(metavar="F", help="A rate, a profile's name, or a=0.1,b=0.2 by class."),
+    ] = None,
+    wire: Annotated[
+        str, typer.Option(metavar="W", help="drop=0.1,hang=0.1 as rates, or ok,drop,ok as turns.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Of answers and of faults.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Serve the simulated model to any client of OpenAI's API, until interrupted."""
+    from kernelwright.env.options import OptionError
+
+    with _refusals(as_json=as_json):
+        from kernelwright.agents.mock_server import mock_endpoint
+
+        try:
+            server = mock_endpoint(
+                seed=seed, port=port, persona=persona, skill=skill, faults=faults, wire=wire
+            )
+        except OptionError as error:
+            _fail(2, str(error), as_json=as_json)
+        with server:
+            if as_json:
+                _print_json({"url": server.url, "model": server.model.model})
+            else:
+                typer.echo(f"{server.model.model} at {server.url} (Ctrl-C ends it)")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                return
+
+
 # What an audit must reach: honest kernels that may be refused, wrong ones that must be.
 HONEST_REFUSED, WRONG_REFUSED = 0.01, 0.99
 # A quick audit of cheats asks about every so many honest kernels.

@@ -169,6 +169,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append(f"replies of the model: {kinds}")
     if summary["tokens"]:
         lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
+    lines += _simulated(summary.get("simulated"))
     if summary["stop"]:
         lines.append(f"stopped: {summary['stop']['reason']} ({summary['stop']['rule']})")
     if summary["unconfirmed"]:
@@ -180,6 +181,24 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         lines.append("WARNING: the judge itself broke on some trials; please report this")
     lines.append(f"run: {summary['out']}")
     return "\n".join(lines)
+
+
+def _simulated(found: Mapping[str, Any] | None) -> list[str]:
+    """What became of the faults that a simulated model injected."""
+    if found is None:
+        return []
+    from kernelwright.agents.report import matrix_lines
+
+    lines = ["faults that the simulated model injected, by what they were filed as:"]
+    lines += [f"  {line}" for line in matrix_lines(found)]
+    if any(not row["sound"] for row in found["rows"]):
+        lines.append("  ! is no class for such a fault")
+    if found["believed"]:
+        named = ", ".join(f"{n} {tag}" for tag, n in found["believed"].items())
+        lines.append(f"WARNING: the judge believed cheats: {named}")
+    if found["seconds"]:
+        lines.append(f"  virtual time of its answers: {found['seconds']:.1f} s")
+    return lines
 
 
 MOST_OF_A_FRONT = 12

@@ -94,7 +94,8 @@ class Completion:
 
     ``injected`` is the ground truth of a simulated model about its own fault: out of band, never
     part of a prompt, None from a real one. ``usage_estimated`` says that the token counts are
-    estimates, because the server sent none.
+    estimates, because the server sent none. ``seconds`` is what a simulated model declares that the
+    answer took; nobody waited, and a real one declares nothing.
     """
 
     text: str | None
@@ -107,6 +108,7 @@ class Completion:
     usage_estimated: bool = False
     usd: float = 0.0
     injected: str | None = None
+    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "completion_tokens"):
@@ -114,6 +116,9 @@ class Completion:
                 raise ValueError(f"Completion.{name}: expected >= 0, found {getattr(self, name)}")
         if not 0 <= self.usd < float("inf"):
             raise ValueError(f"Completion.usd: expected a finite number >= 0, found {self.usd}")
+        if not 0 <= self.seconds < float("inf"):
+            found = self.seconds
+            raise ValueError(f"Completion.seconds: expected a finite number >= 0, found {found}")
 
     @property
     def tokens(self) -> int:

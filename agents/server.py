@@ -1,68 +1,102 @@
 """A chat model behind an OpenAI-compatible endpoint on this machine: ``POST /v1/chat/completions``
-and ``GET /v1/models``.
+and ``/v1/responses``, and ``GET /v1/models``.
 
-For trying any client out against the simulated model. The ground truth of a fault travels in a
-header of its own, which clients do not look at.
+For trying any client out against the simulated model, with all that may go wrong on the way. The
+ground truth of a fault travels in headers of its own, which clients do not look at.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kernelwright.agents.chat import (
-    ROLES,
-    BackendError,
-    ChatModel,
-    ChatRequest,
-    Completion,
-    Message,
-    canonical_schema,
+from kernelwright.agents.chat import BackendError, ChatModel, ChatRequest, Completion
+from kernelwright.agents.envelopes import (
+    RequestError,
+    chat_body,
+    forced_tool,
+    parse_chat,
+    parse_responses,
+    responses_body,
 )
+from kernelwright.agents.wire_faults import FINE, WIRE_FAULTS, Reply, Script
 
 _log = logging.getLogger(__name__)
 MOST_BYTES = 8 * 1024 * 1024
-DEFAULT_TOKENS = 4096
 INJECTED_HEADER = "x-injected"
+SECONDS_HEADER = "x-virtual-seconds"
+WIRE_HEADER = "x-wire-fault"
 _STATUS = {"transient": 503, "content": 502, "permanent": 400}
+CHAT, RESPONSES, MODELS = "/v1/chat/completions", "/v1/responses", "/v1/models"
+# How long a call that hangs is kept open.
+HANG_S = 600.0
 
 
-class RequestError(ValueError):
-    """A body that is no request: what was expected and what was found."""
+class ChatServer(ThreadingHTTPServer):
+    """A server that answers for a model once its ``serve_forever`` is called.
 
-
-def chat_server(model: ChatModel, *, host: str = "127.0.0.1", port: int = 0) -> ThreadingHTTPServer:
-    """A server that answers for ``model`` once its ``serve_forever`` is called; port 0 is any free
-    one, and ``server_port`` says which.
+    Args:
+        model: who answers.
+        script: what goes wrong on the way; nothing unless given.
+        host: of this machine.
+        port: any free one if 0; ``server_port`` says which.
     """
 
-    class Handler(_Handler):
-        answering = model
-
-    return _Server((host, port), Handler)
-
-
-class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def __init__(
+        self,
+        model: ChatModel,
+        script: Script | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self.model, self.script = model, script or Script()
+        self.closing = threading.Event()
+        super().__init__((host, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """What clients take for their base URL."""
+        return f"http://{self.server_address[0]!s}:{self.server_port}/v1"
+
+    def server_close(self) -> None:
+        """Let go of the port, and of calls that hang."""
+        self.closing.set()
+        super().server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away is no news."""
         _log.debug("a call from %s broke off", client_address, exc_info=True)
 
 
+def chat_server(
+    model: ChatModel, script: Script | None = None, *, host: str = "127.0.0.1", port: int = 0
+) -> ChatServer:
+    """A server for a model, see `ChatServer`."""
+    return ChatServer(model, script, host=host, port=port)
+
+
 class _Handler(BaseHTTPRequestHandler):
-    answering: ChatModel
+    server: ChatServer
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         """The one model that there is."""
-        if self.path.rstrip("/") != "/v1/models":
-            self._fail(404, f"expected /v1/models, found {self.path:.80}")
-            return
-        entry = {"id": self.answering.model, "object": "model", "owned_by": "kernelwright"}
-        self._send(200, {"object": "list", "data": [entry]})
+        model = self.server.model.model
+        entry = {"id": model, "object": "model", "created": 0, "owned_by": "kernelwright"}
+        path = self.path.rstrip("/")
+        if path == MODELS:
+            self._send(_json(200, {"object": "list", "data": [entry]}))
+        elif path == f"{MODELS}/{model}":
+            self._send(_json(200, entry))
+        else:
+            self._send(_error(404, f"expected {MODELS}, found {self.path:.80}"))
 
     def do_POST(self) -> None:
         """A completion, or an error in the form that clients know."""
@@ -72,98 +106,69 @@ class _Handler(BaseHTTPRequestHandler):
             size = -1
         if not 0 <= size <= MOST_BYTES:
             self.close_connection = True
-            self._fail(413, f"expected a body of at most {MOST_BYTES} bytes with its length")
+            found = f"expected a body of at most {MOST_BYTES} bytes with its length"
+            self._send(_error(413, found))
             return
-        body = self.rfile.read(size)
-        if self.path.rstrip("/") != "/v1/chat/completions":
-            self._fail(404, f"expected /v1/chat/completions, found {self.path:.80}")
+        body, path = self.rfile.read(size), self.path.rstrip("/")
+        if path not in (CHAT, RESPONSES):
+            self._send(_error(404, f"expected {CHAT} or {RESPONSES}, found {self.path:.80}"))
             return
         try:
-            completion = self.answering.complete(parse_request(body))
+            request = parse_chat(body) if path == CHAT else parse_responses(body)
+            self._send(self._reply(request, path, body))
         except RequestError as error:
-            self._fail(400, str(error))
+            self._send(_error(400, str(error)))
         except BackendError as error:
-            self._fail(_STATUS[error.kind], error.message)
+            self._send(_error(_STATUS[error.kind], error.message))
+
+    def _reply(self, request: ChatRequest, path: str, body: bytes) -> Reply:
+        """The model's answer, and what becomes of it on the way.
+
+        Raises:
+            BackendError: if the model has none.
+        """
+        completion = self.server.model.complete(request)
+        if path == CHAT:
+            whole = chat_body(completion, forced_tool(body))
         else:
-            self._send(200, completion_body(completion), completion.injected)
+            whole = responses_body(completion)
+        name = self.server.script.next(request)
+        if name == FINE:
+            return replace(_json(200, whole), headers=_truth(completion))
+        reply = WIRE_FAULTS[name](whole)
+        return replace(reply, headers={**reply.headers, WIRE_HEADER: name})
 
-    def _fail(self, status: int, message: str) -> None:
-        self._send(status, {"error": {"message": message, "type": "invalid_request_error"}})
-
-    def _send(self, status: int, body: dict[str, Any], injected: str | None = None) -> None:
-        raw = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        if injected is not None:
-            self.send_header(INJECTED_HEADER, injected)
+    def _send(self, reply: Reply) -> None:
+        if reply.manner != "whole":
+            self.close_connection = True
+        if reply.manner == "hang":
+            self.server.closing.wait(HANG_S)
+        if reply.manner in ("hang", "drop"):
+            return
+        self.send_response(reply.status)
+        self.send_header("content-type", reply.content_type)
+        self.send_header("content-length", str(len(reply.body)))
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(raw)
+        is_cut = reply.manner == "cut"
+        self.wfile.write(reply.body[: len(reply.body) // 2] if is_cut else reply.body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: who runs the server says what there is to say."""
 
 
-def parse_request(body: bytes) -> ChatRequest:
-    """The request in the body of a call.
-
-    Raises:
-        RequestError: if there is none in it.
-    """
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"expected JSON, found {error}") from None
-    if not isinstance(data, dict):
-        raise RequestError(f"expected an object, found {type(data).__name__}")
-    if data.get("stream"):
-        raise RequestError("stream: expected false; answers are sent whole")
-    listed = data.get("messages")
-    if not isinstance(listed, list):
-        raise RequestError("messages: expected a list")
-    limit: Any = data.get("max_completion_tokens", data.get("max_tokens", DEFAULT_TOKENS))
-    wanted = data.get("response_format")
-    wanted = wanted.get("json_schema") if isinstance(wanted, dict) else None
-    schema = wanted.get("schema") if isinstance(wanted, dict) else None
-    try:
-        return ChatRequest(
-            model=str(data.get("model", "")),
-            messages=tuple(map(_message, listed)),
-            max_tokens=int(limit),
-            temperature=float(data.get("temperature", 1.0)),
-            seed=int(data.get("seed", 0)),
-            schema=canonical_schema(schema if isinstance(schema, dict) else None),
-        )
-    except (TypeError, ValueError, OverflowError) as error:
-        raise RequestError(str(error)) from None
+def _json(status: int, body: dict[str, Any]) -> Reply:
+    return Reply(status, json.dumps(body).encode())
 
 
-def _message(entry: Any) -> Message:
-    role, content = (entry.get("role"), entry.get("content")) if isinstance(entry, dict) else (0, 0)
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = "".join(part for part in parts if isinstance(part, str))
-    if role not in ROLES or not isinstance(content, str):
-        raise RequestError(f"messages: expected a role of {ROLES} and text, found {entry!r:.80}")
-    return role, content
+def _error(status: int, message: str) -> Reply:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return _json(status, {"error": error})
 
 
-def completion_body(completion: Completion) -> dict[str, Any]:
-    """A completion in Chat Completions' words."""
-    message = {
-        "role": "assistant",
-        "content": completion.text,
-        "refusal": completion.refusal,
-    }
-    return {
-        "id": completion.id,
-        "object": "chat.completion",
-        "created": 0,
-        "model": completion.model,
-        "choices": [{"index": 0, "finish_reason": completion.finish_reason, "message": message}],
-        "usage": {
-            "prompt_tokens": completion.prompt_tokens,
-            "completion_tokens": completion.completion_tokens,
-            "total_tokens": completion.tokens,
-        },
-    }
+def _truth(completion: Completion) -> dict[str, str]:
+    headers = {SECONDS_HEADER: f"{completion.seconds:.3f}"}
+    if completion.injected is not None:
+        headers[INJECTED_HEADER] = completion.injected
+    return headers

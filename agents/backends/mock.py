@@ -5,6 +5,8 @@ A completion is a function of (seed, request) and nothing else: no call order, n
 is read as text, so what it leaves out the programmer does not know. Every planted fault carries its
 ground truth in ``Completion.injected``, which no prompt ever shows; so a campaign can count what
 its parsers and judges made of it.
+
+Nothing sleeps: how long an answer would have taken is declared, and stands in the completion.
 """
 
 from __future__ import annotations
@@ -15,57 +17,57 @@ from typing import Annotated
 from pydantic import Field
 
 from kernelwright.agents.chat import ChatRequest, Completion, digest, estimate_tokens, price
-from kernelwright.agents.dialects.fences import fenced
-from kernelwright.agents.programmer import knobs, schedule, source
+from kernelwright.agents.programmer.answers import answer
 from kernelwright.agents.programmer.faults import draw_fault, fault_rates
-from kernelwright.agents.programmer.reading import Sheet, read_prompt
+from kernelwright.agents.programmer.personas import persona_named
+from kernelwright.agents.programmer.reading import read_prompt
 
-PROGRAMMERS = {"json": knobs, "python": schedule, "c": source}
-REFUSAL = "I can't help with that."
-THOUGHTS = (
-    "I change what limits the parent most.",
-    "The parent leaves the vector units idle.",
-    "This keeps more values in registers.",
-    "A small step from the parent.",
-)
-PROSE = (
-    "Tiling should help here, because the working set exceeds the cache. One would choose blocks "
-    "so that three of them fit, and vectorize the innermost loop; the exact numbers depend on the "
-    "machine."
-)
-STRANGE = {
-    "json": '["fast", "faster"]',
-    "python": "for factor in (4, 8):\n    split('i', factor)",
-    "c": "int answer(void) { return 42; }",
-}
-BROKEN = {"json": '{"fast": tru', "python": "split('i', 8\nunroll('ii')"}
+# Of its behaviour: one version, seed and request make one answer, forever. A change that alters any
+# answer is a new version; it is in the id of every completion, and so in a campaign's record.
+VERSION = 2
 
 
 class Mock:
     """The simulated model behind the seam of real ones.
 
     Raises:
-        OptionError: if the fault rates make no sense.
+        OptionError: if there is no such persona, or the fault rates make no sense.
     """
 
     def __init__(
         self,
         *,
         seed: int,
+        persona: Annotated[
+            str | None, Field(description="a model of its own: its skill, faults, times and prices")
+        ] = None,
         skill: Annotated[
-            float, Field(ge=0, le=1, description="0 makes random moves, 1 the most promising ones")
-        ] = 0.7,
+            float | None,
+            Field(ge=0, le=1, description="0 makes random moves, 1 the best; 0.7 if none"),
+        ] = None,
         faults: Annotated[
-            float | dict[str, float],
-            Field(description="rate of faulty answers: a total, or rates by class"),
-        ] = 0.0,
+            float | str | dict[str, float] | None,
+            Field(description="faulty answers: a total rate, a profile's name, or rates by class"),
+        ] = None,
+        latency_s: Annotated[
+            float | None,
+            Field(ge=0, le=86400, description="virtual seconds of a call; the persona's if none"),
+        ] = None,
         usd_per_million: Annotated[
-            float, Field(ge=0, le=1e6, description="what a million tokens shall cost")
-        ] = 0.0,
+            float | None, Field(ge=0, le=1e6, description="what a million tokens shall cost")
+        ] = None,
     ) -> None:
-        self._seed, self._skill, self._rates = seed, skill, fault_rates(faults)
-        self._prices = {"prompt": usd_per_million, "completion": usd_per_million}
-        self.model = "mock"
+        self._seed, self._persona = seed, persona_named(persona)
+        self._skill = self._persona.skill if skill is None else skill
+        self._rates = fault_rates(self._persona.faults if faults is None else faults)
+        self._latency_s = latency_s
+        self._prices = {
+            "prompt": self._persona.prompt_usd if usd_per_million is None else usd_per_million,
+            "completion": self._persona.completion_usd
+            if usd_per_million is None
+            else usd_per_million,
+        }
+        self.model = "mock" if persona is None else f"mock-{persona}"
 
     @property
     def priced(self) -> bool:
@@ -80,48 +82,34 @@ class Mock:
     def complete(self, request: ChatRequest) -> Completion:
         """The programmer's answer, or a fault."""
         rng = random.Random(digest(["mock", self._seed, request.key]))
-        sheet = read_prompt(request.messages)
         fault = draw_fault(self._rates, rng)
-        text, reason, injected = self._answer(sheet, fault, rng)
-        text, reason = _cut(text, reason, request.max_tokens)
+        sheet = read_prompt(request.messages, is_bare=request.schema is not None)
+        said = answer(sheet, fault, rng, self._skill)
+        text, reason = _cut(said.text, said.finish_reason, request.max_tokens)
+        injected = said.injected
+        if injected is not None and text != said.text:
+            injected = "truncated:limit"  # whatever else it was, nobody will read it
         asked = sum(estimate_tokens(content) for _, content in request.messages)
-        said = estimate_tokens(text or "")
+        told = estimate_tokens(text or said.refusal or "")
         return Completion(
             text=text,
             finish_reason=reason,
             model=self.model,
-            id=f"mock-{request.key[:16]}",
-            refusal=REFUSAL if fault == "refused" else None,
+            id=f"mock-{VERSION}-{request.key[:16]}",
+            refusal=said.refusal,
             prompt_tokens=asked,
-            completion_tokens=said,
+            completion_tokens=told,
             usage_estimated=True,
-            usd=price(asked, said, self._prices),
+            usd=price(asked, told, self._prices),
             injected=injected,
+            seconds=self._seconds(told),
         )
 
-    def _answer(
-        self, sheet: Sheet, fault: str | None, rng: random.Random
-    ) -> tuple[str | None, str, str | None]:
-        """Text, finish reason and ground truth."""
-        if fault in ("refused", "empty"):
-            return (None if rng.random() < 0.5 or fault == "refused" else " \n"), "stop", fault
-        programmer = PROGRAMMERS.get(sheet.mark)
-        if fault == "prose" or programmer is None:
-            return PROSE, "stop", fault
-        text = programmer.propose(sheet, rng, self._skill)
-        injected = fault
-        if fault == "wrong_code":
-            text, injected = programmer.sabotage(sheet, text, rng)
-        elif fault == "wrong_schema":
-            text = STRANGE[sheet.mark]
-        elif fault == "unparsable":
-            text = BROKEN.get(sheet.mark, text)
-        answer = f"{rng.choice(THOUGHTS)}\n\n{fenced(text, sheet.mark)}\n"
-        if fault == "unparsable" and sheet.mark not in BROKEN:
-            answer = answer.rstrip().rstrip("`")  # the fence that ends the block is missing
-        if fault == "truncated":
-            return answer[: rng.randrange(len(answer) // 4, len(answer))], "length", fault
-        return answer, "stop", injected
+    def _seconds(self, tokens: int) -> float:
+        """How long the answer takes, by what is declared."""
+        if self._latency_s is not None:
+            return self._latency_s
+        return self._persona.first_s + self._persona.token_s * tokens
 
 
 def _cut(text: str | None, reason: str, max_tokens: int) -> tuple[str | None, str]:

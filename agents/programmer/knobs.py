@@ -9,6 +9,7 @@ import re
 from itertools import combinations, product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelwright.agents.dialects.fences import blocks
 from kernelwright.agents.programmer.reading import Sheet
@@ -18,11 +19,18 @@ Levels = tuple[int, ...]
 Choices = dict[str, list[object]]
 _KNOB = re.compile(r"^- `(\w+)`: one of (.+)$", re.MULTILINE)
 _RULE = re.compile(r"^- ([^`].*)$", re.MULTILINE)
-# How much a failure next door counts against a step, in log2 of speed.
+# A plan's words for a value, after the knob: "set `bm` to 128", "bm = 128", "bm: 128".
+_SAID = r"\b{}\b`?\s*(?:to|=|:)\s*\"?([\w.+-]*\w)"
+# How much a failure counts as slower than the parent, in log2 of speed.
 DREAD = 1.0
-TRIES = 32
-# How much is lost by the unknown with every step further.
-FAR = 0.1
+# Programs from anywhere that are thought of beside the parent's neighbours.
+STRANGERS = 64
+# How far a result speaks for others, in shares of a knob's range; how little it is believed.
+REACH, DOUBT = 0.9, 0.02
+# What the unknown counts for, in log2 of speed.
+CURIOUS = 0.3
+# By how much judgement errs at best, and how much more without skill, in log2 of speed.
+ERROR, CARELESS = 0.05, 1.3
 
 
 def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
@@ -37,22 +45,11 @@ def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
             return _text(mended, choices)
     if not parent or rng.random() >= skill:
         return _text(_anything(choices, rng), choices)
-    far = _far(sheet, choices, rng)
-    if far is not None and not repeated:
-        return _text(far, choices)
-    return _text(_step(sheet, choices, parent, rng, blind=repeated), choices)
-
-
-def sabotage(sheet: Sheet, text: str, rng: random.Random) -> tuple[str, str]:
-    """The object with a value that its knob does not have."""
-    values = json.loads(text)
-    if not values:
-        return text, "illegal"
-    name = rng.choice(sorted(values))
-    known = read_choices(sheet)[name]
-    numbers = [v for v in known if isinstance(v, int | float) and not isinstance(v, bool)]
-    values[name] = 3 * max(numbers) + 1 if len(numbers) == len(known) else f"no {name}"
-    return json.dumps(values), "illegal"
+    planned = _planned(sheet, choices, parent)
+    if planned is not None and not repeated:
+        return _text(planned, choices)
+    error = math.inf if repeated else ERROR + CARELESS * (1.0 - skill)
+    return _text(_step(sheet, choices, parent, rng, error), choices)
 
 
 def read_choices(sheet: Sheet) -> Choices:
@@ -77,53 +74,107 @@ def _read_values(text: str) -> list[object]:
 
 
 def _step(
-    sheet: Sheet, choices: Choices, parent: Levels, rng: random.Random, *, blind: bool
+    sheet: Sheet, choices: Choices, parent: Levels, rng: random.Random, error: float
 ) -> Levels:
-    """The unseen neighbour that obeys the rules and for which the listed results speak most.
+    """The unseen program, near the parent or near other good ones, that obeys the rules and for
+    which the listed results speak most.
 
-    Every listed result that differs from the parent is a direction with a gain; a neighbour is
-    credited with a gain by how much of the direction it goes along. ``blind`` goes anywhere near:
-    what promised most turned out to be known already, and not all that is known is listed.
+    Judgement errs by ``error``, in log2 of speed. Where it is infinite what promised most turned
+    out to be known already, and not all that is known is listed: then any will do.
     """
     seen = {_levels(text, choices) for text in sheet.seen} | {parent}
-    lessons = _lessons(sheet, choices, parent)
-    around = [(way, d) for d in (1, 2) for way in _neighbours(parent, choices, d)]
-
-    def promise(levels: Levels, distance: int) -> float:
-        if blind:
-            return rng.random()
-        move = [b - a for a, b in zip(parent, levels, strict=True)]
-        told = sum(gain * _along(move, way) for way, gain in lessons)
-        return told - FAR * distance + rng.gauss(0, FAR)
-
-    hopes = [(promise(way, d), way) for way, d in around if way not in seen]
+    offered = _offered(sheet, choices, parent, rng)
+    fresh = [levels for levels in offered if levels not in seen]
+    promises = [0.0] * len(fresh) if error == math.inf else _promises(sheet, choices, parent, fresh)
+    hopes = [promise + min(error, 1.0) * rng.gauss(0, 1) for promise in promises]
     rules = read_rules(sheet)
-    for _, levels in sorted(hopes, reverse=True):
+    for _, levels in sorted(zip(hopes, fresh, strict=True), reverse=True):
         if obeys(rules, _values(levels, choices)):
             return levels
     return _anything(choices, rng)
+
+
+def _promises(sheet: Sheet, choices: Choices, parent: Levels, offered: list[Levels]) -> list[float]:
+    """How fast programs may be, in log2: what the listed ones say by how near they are (a Gaussian
+    process), and a part of what is not known.
+    """
+    known = dict(_lessons(sheet, choices))
+    known.setdefault(parent, sheet.height or 0.0)
+    scale = np.array([max(len(values) - 1, 1) for values in choices.values()])
+    told = np.array(list(known)) / scale
+    heights = np.array(list(known.values()))
+    asked = np.array(offered, dtype=float).reshape(len(offered), len(scale)) / scale
+    own = np.linalg.inv(_alike(told, told) + DOUBT * np.eye(len(told)))
+    near = _alike(asked, told)
+    means = heights.mean() + near @ own @ (heights - heights.mean())
+    unknown = np.sqrt(np.clip(1.0 - np.einsum("ij,jk,ik->i", near, own, near), 0.0, 1.0))
+    return [float(promise) for promise in means + CURIOUS * unknown]
+
+
+def _alike(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much programs have to say of each other, by their levels as shares of their ranges."""
+    squares = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=-1)
+    return np.exp(-squares / (2 * REACH**2))
+
+
+def _lessons(sheet: Sheet, choices: Choices) -> list[tuple[Levels, float]]:
+    """The listed programs with their heights; one that failed counts as slower than the parent."""
+    dread = (sheet.height or 0.0) - DREAD
+    tried = [(r.text, r.height) for r in sheet.results] + [(t, None) for t, _ in sheet.failures]
+    read = [(_levels(text, choices), height) for text, height in tried]
+    return [(levels, dread if got is None else got) for levels, got in read if levels is not None]
+
+
+def _planned(sheet: Sheet, choices: Choices, parent: Levels) -> Levels | None:
+    """The parent with what a plan says of its knobs; None if that is known already or refused."""
+    levels = list(parent)
+    for place, (name, values) in enumerate(choices.items()):
+        told = re.search(_SAID.format(re.escape(name)), sheet.plan)
+        words = [str(value) for value in values]
+        if told and told[1] in words:
+            levels[place] = words.index(told[1])
+    moved = tuple(levels)
+    seen = {_levels(text, choices) for text in sheet.seen} | {parent}
+    legal = obeys(read_rules(sheet), _values(moved, choices))
+    return moved if legal and moved not in seen else None
+
+
+def in_words(sheet: Sheet, text: str) -> list[str]:
+    """What a program changes of the parent, one knob an item."""
+    before, after = _object(sheet.parent), _object(text)
+    return [
+        f"set `{name}` to {value}" for name, value in after.items() if before.get(name) != value
+    ]
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _anything(choices: Choices, rng: random.Random) -> Levels:
     return tuple(rng.randrange(len(values)) for values in choices.values())
 
 
-def _far(sheet: Sheet, choices: Choices, rng: random.Random) -> Levels | None:
-    """Where a direction leads that asks for more than a step; None if it asks for a step."""
-    seen = {_levels(text, choices) for text in sheet.seen}
+def _offered(sheet: Sheet, choices: Choices, parent: Levels, rng: random.Random) -> list[Levels]:
+    """Programs to choose from, by the direction asked for: anywhere, mixtures of good ones with the
+    parent, or the parent's neighbours and some from anywhere.
+    """
     good = [x for r in sheet.results if r.height is not None and (x := _levels(r.text, choices))]
-    rules = read_rules(sheet)
-    for _ in range(TRIES):
-        if sheet.hint.startswith("try a part of the space"):
-            levels = _anything(choices, rng)
-        elif sheet.hint.startswith("mix") and len(good) > 1:
-            left, right = good[0], rng.choice(good[1:])
-            levels = tuple(rng.choice(pair) for pair in zip(left, right, strict=True))
-        else:
-            return None
-        if levels not in seen and obeys(rules, _values(levels, choices)):
-            return levels
-    return None
+    if sheet.hint.startswith("try a part of the space"):
+        out = [_anything(choices, rng) for _ in range(3 * STRANGERS)]
+    elif sheet.hint.startswith("mix") and len(good) > 1:
+        out = []
+        for _ in range(STRANGERS):
+            other = rng.choice(good)
+            out.append(tuple(rng.choice(pair) for pair in zip(parent, other, strict=True)))
+    else:
+        out = [way for d in (1, 2) for way in _neighbours(parent, choices, d)]
+        out += [_anything(choices, rng) for _ in range(STRANGERS)]
+    return list(dict.fromkeys(out))
 
 
 def read_rules(sheet: Sheet) -> list[Constraint]:
@@ -144,25 +195,6 @@ def obeys(rules: list[Constraint], values: dict[str, object]) -> bool:
     """Whether knob values obey the rules."""
     row = {name: np.array([value]) for name, value in values.items()}
     return all(rule.holds(row)[0] for rule in rules)
-
-
-def _lessons(sheet: Sheet, choices: Choices, parent: Levels) -> list[tuple[list[int], float]]:
-    height = sheet.height or 0.0
-    out = []
-    tried = [(r.text, r.height) for r in sheet.results] + [(t, None) for t, _ in sheet.failures]
-    for text, got in tried:
-        levels = _levels(text, choices)
-        if levels is not None and levels != parent:
-            way = [b - a for a, b in zip(parent, levels, strict=True)]
-            out.append((way, -DREAD if got is None else got - height))
-    return out
-
-
-def _along(move: list[int], way: list[int]) -> float:
-    """How far a move goes along a direction, in [-1, 1]."""
-    dot = sum(a * b for a, b in zip(move, way, strict=True))
-    lengths = sum(a * a for a in move) * sum(b * b for b in way)
-    return dot / math.sqrt(lengths)
 
 
 def _neighbours(levels: Levels, choices: Choices, distance: int) -> list[Levels]:

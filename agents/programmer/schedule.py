@@ -18,6 +18,10 @@ _LOOP = re.compile(r"^( *)for (\w+) in (\d+):")
 _STORE = re.compile(r"^( *)(\w+)\[(.*?)\] (\+=|\*=|min=|max=|=) (.*)$")
 _LANES = re.compile(r"vectors of ([0-9, ]+) lanes")
 _THREADS = re.compile(r"The machine has (\d+) thread")
+# A schedule of no directive, in a block that is not empty.
+EMPTY = "# no directive: the loops as they are written"
+# A split by the names that `write` gives: what is left inside is a row, a width or lanes.
+_CUT = re.compile(r"split\('\w+', (\d+), '\w+', '\w+_(\w)'\)")
 FACTORS = (2, 4, 8, 16, 32)
 # Accumulators that fit the registers of a machine with vectors; more spill.
 REGISTERS = 24
@@ -79,15 +83,6 @@ def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
     return _random_step(sheet, nests, rng)
 
 
-def sabotage(sheet: Sheet, text: str, rng: random.Random) -> tuple[str, str]:
-    """The schedule with a directive that nothing makes legal."""
-    del sheet
-    wrong = rng.choice(
-        ["unroll('no_such_loop')", "vectorize('no_such_loop')", "split('no_such_loop', 8)"]
-    )
-    return f"{text}{wrong}\n", "illegal"
-
-
 def read_nests(rules: str) -> list[Nest]:
     """The nests of the printed procedure, in order."""
     shown = blocks(rules)
@@ -128,9 +123,40 @@ def _planned(sheet: Sheet, nests: list[Nest], rng: random.Random, *, blind: bool
         return plan.promise + lent + rng.gauss(0, 0.15)
 
     fresh = [plan for plan, text in plans.items() if text and _line(text) not in seen]
+    fresh = _as_planned(sheet.plan, fresh) or fresh
     if not fresh:
         return _random_step(sheet, nests, rng)
     return plans[max(fresh, key=hope)]
+
+
+def _as_planned(told: str, plans: list[Plan]) -> list[Plan]:
+    """Of some plans those that words speak of; all where they say nothing of schedules."""
+    said = {
+        "rows": re.search(r"(\d+) rows?\b", told),
+        "vectors": re.search(r"(\d+) vectors?\b", told),
+        "lanes": re.search(r"(\d+) lanes?\b", told),
+    }
+    for name, found in said.items():
+        if found:
+            plans = [plan for plan in plans if getattr(plan, name) == int(found[1])]
+    if re.search(r"\bparallel\b", told) and any(plan.threads for plan in plans):
+        plans = [plan for plan in plans if plan.threads]
+    return plans
+
+
+def in_words(text: str) -> list[str]:
+    """A schedule as steps: its register tile if it has one, then how its blocks are walked."""
+    lines = text.splitlines()
+    sizes = {m[2]: int(m[1]) for line in lines if (m := _CUT.match(line))}
+    lanes = sizes.get("v") or sizes.get("w")
+    steps = []
+    if lanes:
+        vectors = sizes["w"] // lanes if "v" in sizes else 1
+        rows = sizes.get("r", 1)
+        steps.append(f"tile: unroll {rows} rows by {vectors} vectors and vectorize {lanes} lanes")
+    steps += ["reorder the blocks"] if any(line.startswith("reorder") for line in lines) else []
+    steps += ["run the outer loop in parallel"] if "parallel(" in text else []
+    return steps or [f"try {line}" for line in lines]
 
 
 @lru_cache(maxsize=16)

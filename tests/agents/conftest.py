@@ -129,6 +129,6 @@ def journal():
     return Recording()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def recording():
     return Recording

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from toys import CPU_PROBLEMS
 
-from kernelwright.agents.programmer import source
+from kernelwright.agents.programmer import source, sourcefaults
 from kernelwright.agents.programmer.ctext import all_loops, blanked, loops, statement_end
 from kernelwright.agents.programmer.moves import accumulator, is_independent, moves, scalars_written
 from kernelwright.agents.programmer.reading import Sheet
@@ -134,10 +134,10 @@ def test_every_edit_computes_the_same(name, tmp_path):
 
 @needs_cc
 @pytest.mark.parametrize("name", ["histogram", "softmax"])
-@pytest.mark.parametrize("mistake", source.MISTAKES)
+@pytest.mark.parametrize("mistake", sourcefaults.MISTAKES)
 def test_every_planted_mistake_is_one(name, mistake, tmp_path):
     bench = Bench(name, tmp_path)
-    text, tag = source.plant(mistake, SHEET, bench.problem.plain_c)
+    text, tag = sourcefaults.plant(mistake, SHEET, bench.problem.plain_c)
     expected = {
         "off_by_one": "wrong",
         "wrong_operator": "wrong",
@@ -147,7 +147,7 @@ def test_every_planted_mistake_is_one(name, mistake, tmp_path):
         "endless_loop": "timeout",
         "syntax_error": "build_error",
     }
-    assert bench.outcome(text) == expected[tag.removeprefix("wrong_code:")]
+    assert bench.outcome(text) == expected[tag]
 
 
 def test_regions_confine_edits(worlds):

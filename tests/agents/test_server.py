@@ -99,7 +99,7 @@ def test_a_body_that_is_no_request_is_refused_with_the_reason(served, body, reas
 
 def test_other_paths_and_endless_bodies_are_refused(served):
     assert call(served[1], "GET", "/")[0] == 404
-    assert call(served[1], "POST", "/v1/responses", b"{}")[0] == 404
+    assert call(served[1], "POST", "/v1/embeddings", b"{}")[0] == 404
     connection = http.client.HTTPConnection("127.0.0.1", served[1], timeout=10)
     connection.putrequest("POST", "/v1/chat/completions")
     connection.putheader("content-length", str(2**40))
