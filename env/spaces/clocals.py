@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kernelwright.env.compiler.ir.names import is_free_function
+from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.spaces.cscopes import TYPES, WORDS, GiveUpError, Scopes
 from kernelwright.env.spaces.cstatements import Reader
 from kernelwright.env.spaces.ctokens import NAME, Token
@@ -20,6 +20,8 @@ _TYPE = re.compile(r"\w+_t|__m(64|128|256|512)[dih]?|__int128|_Float\d+x?", re.A
 # Directives after which one text is several, or text comes from elsewhere.
 _MANY = ("if", "ifdef", "ifndef", "elif", "else", "endif", "include", "line")
 _LITERAL = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
+_WORDS = "I alignas alignof bool complex errno false imaginary noreturn signgam stderr stdin stdout"
+_MACROS = frozenset(f"{_WORDS} static_assert thread_local true".split())
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -77,7 +79,7 @@ def _types(tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def _defined(tokens: Sequence[Token], at: int) -> Iterator[str]:
-    """What a typedef defines: the last name before every comma outside brackets and before the end."""
+    """What a typedef defines: the last name before its end, and before commas."""
     last, depth, attribute = "", 0, False
     for token in tokens[at + 1 :]:
         text = token.text
@@ -158,5 +160,7 @@ def _numbers(
 
 
 def _is_own(name: str) -> bool:
-    """Whether no header or compiler is likely to mean something by a name."""
-    return name != "I" and is_free_function(name)
+    """Whether no header or compiler is likely to have a macro of a name. One with parameters does
+    no harm: a name that is called keeps its letters.
+    """
+    return is_free(name) and name not in _MACROS

@@ -81,8 +81,10 @@ class Reader:
         self._expect("}")
 
     def _statement(self) -> None:
-        while self._token().kind == "directive":
+        while self._token().kind == "directive" or self._is("_Pragma"):
             self._at += 1
+            if self._is("("):
+                self._group()
         token = self._token()
         if token.kind == "end":
             self._stop()
@@ -229,16 +231,20 @@ class Reader:
             self._stop()
 
     def _declarator(self) -> None:
-        """Stars, a name and what is in brackets behind it."""
+        """Stars, a name, which may be in brackets, and what is in brackets behind it."""
         while self._is("*") or self._token().text in QUALIFIERS | _ATTRIBUTES:
             if self._token().text in _ATTRIBUTES:
                 self._attribute()
             else:
                 self._at += 1
+        arrays = self._is("(") and self._token(1).text == "*"
+        self._at += 2 if arrays else 0
         place, name = self._at, self._token()
         if name.kind != "name":
             self._stop()
         self._at += 1
+        if arrays:
+            self._expect(")")
         while self._is("["):
             self._group()
         while self._token().text in _ATTRIBUTES:
@@ -287,6 +293,8 @@ class Reader:
         else:
             self._scopes.use(token.text, self._at)
             self._at += 1
+            if self._is("("):
+                self._scopes.kept.add(token.text)  # called, perhaps as a macro
 
     def _group(self) -> None:
         """What stands in brackets; a block in round ones is a statement in an expression."""
