@@ -213,7 +213,7 @@ def _hunks(lines: Lines, edit: Edit, number: int) -> Hunks | Misfit:
     place = found[0]
     if place.part is not None:
         return (_within(lines, edit, place, number),)
-    return _changes(lines, edit, place, number)
+    return _changes(lines, search, edit, place, number)
 
 
 def _quoted(lines: Lines, at: int) -> str:
@@ -235,7 +235,7 @@ def _within(lines: Lines, edit: Edit, place: Place, number: int) -> Hunk:
     )
 
 
-def _changes(lines: Lines, edit: Edit, place: Place, number: int) -> Hunks | Misfit:
+def _changes(lines: Lines, search: Lines, edit: Edit, place: Place, number: int) -> Hunks | Misfit:
     """The hunks of an edit whose lines were found: what its two sides have alike stays."""
     if place.whole is not None:
         last = len(edit.search)
@@ -251,7 +251,7 @@ def _changes(lines: Lines, edit: Edit, place: Place, number: int) -> Hunks | Mis
             continue
         if tag == "insert" and not any(sides[1][j1:j2]):
             continue  # blank lines
-        if place.is_loose and not place.holds(range(i1, i2), edit.search, lines):
+        if not place.holds(range(i1, i2), search, lines):
             reason = "expected the lines that change as they are shown, found others"
             return Misfit("nowhere", f"{reason}, near line {place.first + 1}")
         span = place.span(i1, i2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,13 +90,16 @@ class Place:
         """The first line of it."""
         return min(self.at.values())
 
-    def holds(self, changed: Iterable[int], search: Sequence[str], lines: Lines) -> bool:
-        """Whether lines that are to change are very much like those of the text."""
-        code = Lines(tuple(search)).code
+    def holds(self, changed: Iterable[int], search: Lines, lines: Lines) -> bool:
+        """Whether lines that are to change were found, and are very much like those of the text."""
         return all(
-            i in self.at and _ratio(code[i], lines.code[self.at[i]]) >= LEAST_CHANGED
+            i in self.at
+            and (
+                not search.code[i]
+                or _ratio(search.code[i], lines.code[self.at[i]]) >= LEAST_CHANGED
+            )
             for i in changed
-            if code[i]
+            if search.squeezed[i]
         )
 
     def span(self, low: int, high: int) -> tuple[int, int] | None:
@@ -124,12 +127,16 @@ class Place:
 def places(lines: Lines, search: Lines) -> tuple[Place, ...]:
     """Every place that fits by the first step by which any does."""
     code = tuple(map(bool, lines.code))
-    kinds = [(lines.raw, search.raw, False), (lines.squeezed, search.squeezed, True)]
-    kinds.append((lines.code, search.code, True))
-    for text, wanted, skip in kinds:
+    for text, wanted, skip in (
+        (lines.raw, search.raw, False),
+        (lines.squeezed, search.squeezed, True),
+    ):
         found = [Place(at, code) for at in _windows(text, wanted, skip=skip)]
         if found:
             return tuple(found)
+    bare = _windows(lines.code, search.code, skip=True)
+    if bare:
+        return tuple(Place(_with_comments(at, lines, search), code) for at in bare)
     for step in (_broken_otherwise, _parts, _alike):
         other = step(lines, search, code)
         if other:
@@ -204,7 +211,24 @@ def _alike(lines: Lines, search: Lines, code: tuple[bool, ...]) -> tuple[Place, 
         rest[a][b] = 0.0
     second, others = _aligned(rest)
     found = [pairs] if second < best - MARGIN else [pairs, others]
-    return tuple(Place({here[a]: there[b] for a, b in each}, code, True) for each in found if each)
+    ats = [{here[a]: there[b] for a, b in each} for each in found if each]
+    return tuple(Place(_with_comments(at, lines, search), code, is_loose=True) for at in ats)
+
+
+def _with_comments(at: Mapping[int, int], lines: Lines, search: Lines) -> dict[int, int]:
+    """A place found by code alone, with those lines of comments that stand in it as they are."""
+    out, size = dict(at), len(search.raw)
+    for i, line in enumerate(search.squeezed):
+        if not line or i in out:
+            continue
+        before = [j for other, j in out.items() if other < i]
+        behind = [j for other, j in out.items() if other > i]
+        low = max(before) + 1 if before else max(0, min(behind) - size)
+        high = min(behind) if behind else min(len(lines.raw), max(before) + size + 1)
+        same = [j for j in range(low, high) if lines.squeezed[j] == line]
+        if same:
+            out[i] = same[0] if before else same[-1]
+    return out
 
 
 def _ratio(left: str, right: str) -> float:
