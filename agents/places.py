@@ -127,13 +127,13 @@ class Place:
 def places(lines: Lines, search: Lines) -> tuple[Place, ...]:
     """Every place that fits by the first step by which any does."""
     code = tuple(map(bool, lines.code))
-    for text, wanted, skip in (
-        (lines.raw, search.raw, False),
-        (lines.squeezed, search.squeezed, True),
-    ):
-        found = [Place(at, code) for at in _windows(text, wanted, skip=skip)]
-        if found:
-            return tuple(found)
+    exact = _windows(lines.raw, search.raw, skip=False)
+    found = _windows(lines.squeezed, search.squeezed, skip=True)
+    # Lines without indentation may have lost it, and stand anywhere.
+    if len(exact) == 1 and any(line[:1] in (" ", "\t") for line in search.raw):
+        found = exact
+    if found:
+        return tuple(Place(at, code) for at in found)
     bare = _windows(lines.code, search.code, skip=True)
     if bare:
         return tuple(Place(_with_comments(at, lines, search), code) for at in bare)
@@ -271,5 +271,5 @@ def _aligned(alike: Sequence[Sequence[float]]) -> tuple[float, list[tuple[int, i
 
 def nearest(lines: Lines, wanted: str, most: int = 2) -> list[int]:
     """The lines of a text that are most like one, the best first."""
-    scored = [(_ratio(squeezed(wanted), line), -j) for j, line in enumerate(lines.squeezed) if line]
-    return [-j for ratio, j in sorted(scored, reverse=True)[:most] if ratio > 0]
+    near = difflib.get_close_matches(squeezed(wanted), filter(None, lines.squeezed), most, 0.4)
+    return [lines.squeezed.index(line) for line in dict.fromkeys(near)]
