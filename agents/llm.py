@@ -15,6 +15,7 @@ from pydantic import Field
 from kernelwright.agents.asking import Asker, Sampling
 from kernelwright.agents.chat import ChatModel, Message, canonical_schema, digest
 from kernelwright.agents.dialects import dialect_for
+from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.memory import Memory
 from kernelwright.agents.sheet import problem_sheet
 from kernelwright.agents.talk import Talk, Turn, Useless
@@ -59,10 +60,13 @@ class LlmDriver:
         structured: Annotated[
             bool, Field(description="ask the server for JSON by schema, where replies are JSON")
         ] = False,
+        edits: Annotated[
+            Edits, Field(description="C is answered whole, as edits of the parent, or either")
+        ] = "whole",
     ) -> None:
         prompts.check(prompt)
         self._seed, self._batch, self._prompt, self._attempts = seed, batch, prompt, attempts
-        self._dialect = dialect_for(space, problem)
+        self._dialect = dialect_for(space, problem, edits=edits)
         self._values = {
             "problem": problem_sheet(problem),
             "dialect": {"name": self._dialect.name, "facts": self._dialect.facts()},

@@ -64,27 +64,29 @@ class Memory:
         self._best: list[tuple[float, int, Trial]] = []
         self._latest: list[Trial] = []
         self._failures: list[Failure] = []
-        self._pending: dict[str, Candidate] = {}
-        self._trials: dict[str, Trial] = {}
+        self._pending: dict[str, Candidate] = {}  # by form, as what was tried
+        self._forms: dict[str, Trial] = {}
         self._repeated: list[Trial] = []
         self._lines: dict[str, str] = {}
         self.count = 0
 
     def __contains__(self, candidate: Candidate) -> bool:
-        """Whether it was tried, or has been proposed."""
-        return candidate.key in self._trials or candidate.key in self._pending
+        """Whether the same program was tried or has been proposed, however it is spelled."""
+        form = self._dialect.form(candidate)
+        return form in self._forms or form in self._pending
 
     def repeat(self, candidate: Candidate) -> str:
         """Remember what was proposed again, so that it is listed, and say what came of it."""
-        trial = self._trials.get(candidate.key)
+        trial = self._forms.get(self._dialect.form(candidate))
         if trial is None:
             return "it is already proposed, and its result is not known yet"
         self._repeated = [*(t for t in self._repeated if t is not trial), trial][-MOST_REPEATED:]
-        return f"it was tried before: {speedup(trial)}"
+        same = "" if trial.candidate == candidate else ", as the same program in another spelling"
+        return f"it was tried before{same}: {speedup(trial)}"
 
     def propose(self, candidate: Candidate) -> None:
         """Remember what has been proposed and not judged."""
-        self._pending[candidate.key] = candidate
+        self._pending[self._dialect.form(candidate)] = candidate
 
     def refuse(self, candidate: Candidate, code: str, reason: str) -> None:
         """Remember a candidate that the space refused."""
@@ -94,7 +96,7 @@ class Memory:
         """Learn what became of proposals. What was proposed and dropped is forgotten."""
         self._pending.clear()
         for trial in trials:
-            self._trials[trial.candidate.key] = trial
+            self._forms.setdefault(self._dialect.form(trial.candidate), trial)
             self.count += 1
             self._latest = [*self._latest, trial][-self._history :]
             if trial.objective is not None:

@@ -116,7 +116,7 @@ class Talk:
             kind = "unparsable" if answer.kind == "content" else "lost"
             return Useless(kind, answer.message)
         read = classify(answer)
-        found = read if isinstance(read, Malformed) else self._dialect.parse(read)
+        found = read if isinstance(read, Malformed) else self._dialect.parse(read, turn.parent)
         if isinstance(found, Malformed):
             return Useless(found.kind, found.reason, answer.text or "")
         violations = self._space.check(found)

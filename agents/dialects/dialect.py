@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from kernelwright.agents.chat import Malformed
 from kernelwright.env.types import Candidate
+
+# How a text is given in a reply: as a whole, as edits of the parent, or as either.
+Edits: TypeAlias = Literal["whole", "search_replace", "either"]
 
 
 class Dialect(Protocol):
@@ -37,8 +40,16 @@ class Dialect(Protocol):
         """A candidate in one short line, for lists."""
         ...
 
-    def parse(self, reply: str) -> Candidate | Malformed:
-        """The candidate in a reply. It need not be in the space."""
+    def form(self, candidate: Candidate) -> str:
+        """What a candidate means: equal for the same program, however it is spelled
+        (`env.spaces.novelty`).
+        """
+        ...
+
+    def parse(self, reply: str, parent: Candidate | None = None) -> Candidate | Malformed:
+        """The candidate in a reply, which may be edits of the parent that was shown. It need not be
+        in the space.
+        """
         ...
 
     def schema(self) -> Mapping[str, Any] | None:

@@ -11,7 +11,8 @@ from kernelwright.agents.chat import Malformed
 from kernelwright.agents.dialects.fences import answer_block, fenced
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
-from kernelwright.env.types import Candidate, Knob, Language, Problem, Scalar
+from kernelwright.env.spaces.novelty import Forms, as_declared
+from kernelwright.env.types import Candidate, Language, Problem, Scalar
 
 HINTS = (
     "change one knob of the parent by one step",
@@ -34,6 +35,7 @@ class Knobs:
         # Where knobs are macros of a C text, that text says more than their names.
         self._template = problem.template
         self._by_name = {knob.name: knob for knob in space.knobs}
+        self._forms = Forms(space, problem)
 
     def facts(self) -> Mapping[str, Any]:
         """The knobs, and the rules between them."""
@@ -56,8 +58,13 @@ class Knobs:
         values = candidate.knobs
         return json.dumps({name: values[name] for name in self._space.names})
 
-    def parse(self, reply: str) -> Candidate | Malformed:
-        """The candidate of a JSON object, fenced or alone."""
+    def form(self, candidate: Candidate) -> str:
+        """The schedule, macros or values that the knobs stand for."""
+        return self._forms.of(candidate)
+
+    def parse(self, reply: str, parent: Candidate | None = None) -> Candidate | Malformed:
+        """The candidate of a JSON object, fenced or alone, which has every knob."""
+        del parent
         bare = reply.strip()
         text = bare if bare.startswith("{") else answer_block(reply, ("json",))
         if isinstance(text, Malformed):
@@ -85,7 +92,7 @@ class Knobs:
             if not isinstance(value, str | int | float | bool):
                 wanted = f"{name}: expected a number or text"
                 return Malformed("wrong_schema", f"{wanted}, found {json.dumps(value):.80}")
-            values[name] = _as_declared(self._by_name[name], value)
+            values[name] = as_declared(self._by_name[name], value)
         try:
             return Candidate(Language.KNOBS, tuple(values.items()))
         except ValueError as error:
@@ -125,14 +132,3 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(text: str) -> float:
     raise ValueError(f"{text}, which is no JSON")
-
-
-def _as_declared(knob: Knob, value: Scalar) -> Scalar:
-    """``32.0`` where the knob has 32: JSON has one kind of number. Anything else stays as it is,
-    and the space says what is wrong with it.
-    """
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        for known in knob.values:
-            if isinstance(known, float | int) and not isinstance(known, bool) and known == value:
-                return known
-    return value

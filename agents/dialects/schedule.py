@@ -18,6 +18,7 @@ from kernelwright.env.compiler.schedule.trace import (
     parse_trace,
     print_trace,
 )
+from kernelwright.env.spaces.novelty import Forms
 from kernelwright.env.types import Candidate, Directive, Language, Problem
 
 HINTS = (
@@ -46,8 +47,7 @@ class Schedule:
     hints = HINTS
 
     def __init__(self, space: Any, problem: Problem) -> None:
-        del problem  # the procedure says all
-        self._space = space
+        self._space, self._forms = space, Forms(space, problem)
 
     def facts(self) -> Mapping[str, Any]:
         """The loop nest, the directives, and what the machine offers."""
@@ -70,8 +70,13 @@ class Schedule:
         """All directives in one line."""
         return "; ".join(print_trace(_trace(candidate)).splitlines()) or "pass"
 
-    def parse(self, reply: str) -> Candidate | Malformed:
+    def form(self, candidate: Candidate) -> str:
+        """The loop nest that the directives lead to."""
+        return self._forms.of(candidate)
+
+    def parse(self, reply: str, parent: Candidate | None = None) -> Candidate | Malformed:
         """The directives in the reply's block."""
+        del parent
         text = answer_block(reply, ("python", "py"))
         if isinstance(text, Malformed):
             return text

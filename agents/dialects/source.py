@@ -1,4 +1,4 @@
-"""Source as C: the whole file, or only what stands in its editable regions."""
+"""Source as C: the whole file, only what stands in its editable regions, or edits of the parent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.agents.chat import Malformed
+from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import answer_block
+from kernelwright.agents.edits import Misfit, apply_edits, has_edits, read_edits, regions_of
 from kernelwright.env.compiler.runtime.call import C_TYPES
 from kernelwright.env.spaces.ctext import code_of, may_define, shows_definition
+from kernelwright.env.spaces.novelty import Forms
 from kernelwright.env.spaces.source import SourceError, marker, read_regions
 from kernelwright.env.types import Candidate, ExtentRange, Language, Problem, TensorSpec
 
@@ -23,6 +26,9 @@ HINTS = (
     "rewrite it another way than anything listed",
 )
 MOST_BRIEF_LINES = 4
+MOST_REASON = 600
+C_MARKS = ("c", "cpp", "c++", "h")
+EDIT_MARKS = ("edit", "diff")
 
 
 class Source:
@@ -32,18 +38,22 @@ class Source:
     fence = "c"
     hints = HINTS
 
-    def __init__(self, space: Any, problem: Problem) -> None:
-        self._space, self._problem = space, problem
+    def __init__(self, space: Any, problem: Problem, *, edits: Edits = "whole") -> None:
+        self._space, self._problem, self._edits = space, problem, edits
         self._regions = tuple(space.regions)
+        self._forms = Forms(space, problem)
         # Where the entry itself is in a region, regions alone define it, too.
         self._inside = not shows_definition(self._outside(space.text), problem.name)
 
     def facts(self) -> Mapping[str, Any]:
-        """The prototype, the macros of fixed extents, and which regions may change."""
+        """The prototype, the macros of fixed extents, which regions may change, and how an answer
+        is given.
+        """
         return {
             "prototype": prototype(self._problem),
             "macros": _macros(self._problem),
             "regions": tuple(self._space.regions),
+            "edits": self._edits,
         }
 
     def start(self) -> Candidate | None:
@@ -68,19 +78,39 @@ class Source:
         tail = [f"… {more} more"] if more > 0 else []
         return " | ".join([candidate.key[:8], *shown, *tail]).replace("`", "'")
 
-    def parse(self, reply: str) -> Candidate | Malformed:
-        """The file in the reply's block, or its regions put into the start's file.
+    def form(self, candidate: Candidate) -> str:
+        """The tokens of the C, locals without names."""
+        return self._forms.of(candidate)
+
+    def parse(self, reply: str, parent: Candidate | None = None) -> Candidate | Malformed:
+        """The file in the reply's block, its regions put into the start's file, or the parent after
+        its edits.
 
         A file is told from regions by what stands outside their markers: it defines the kernel.
         """
-        text = answer_block(reply, ("c", "cpp", "c++", "h"))
+        marks = {"whole": C_MARKS, "search_replace": EDIT_MARKS + C_MARKS}
+        text = answer_block(reply, marks.get(self._edits, C_MARKS + EDIT_MARKS))
         if isinstance(text, Malformed):
             return text
+        if self._edits == "search_replace" or (self._edits == "either" and has_edits(text)):
+            return self._edited(text, parent or self._space.default)
         if not text.strip():
             return Malformed("wrong_schema", "expected C, found an empty block")
         if not self._regions or self._is_whole(text):
             return self._whole(text)
         return self._spliced(text)
+
+    def _edited(self, block: str, parent: Candidate) -> Candidate | Malformed:
+        """The parent after the edits of a block; none of them where one does not fit."""
+        edits = read_edits(block)
+        if isinstance(edits, Misfit):
+            return Malformed("unparsable", edits.reason[:MOST_REASON])
+        text = str(parent.payload)
+        regions = regions_of(text, self._regions) if self._regions else None
+        found = apply_edits(text, edits, regions)
+        if isinstance(found, Misfit):
+            return Malformed("wrong_schema", f"{found.kind}: {found.reason}"[:MOST_REASON])
+        return self._whole(found)
 
     def _is_whole(self, text: str) -> bool:
         outside = self._outside(text)

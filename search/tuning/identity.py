@@ -11,22 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 
+from kernelwright.env.spaces.novelty import fallbacks, macro_text, macros_set
 from kernelwright.env.types import Candidate, Language, Problem, Scalar
 from kernelwright.search.tuning.key import canonical
 
 _KNOBS = "knobs:"
-_FALLBACK = re.compile(
-    r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n[ \t]*#[ \t]*define[ \t]+\1[ \t]+(.*?)[ \t]*$",
-    re.MULTILINE,
-)
-
-
-def fallbacks(template: str) -> dict[str, str]:
-    """The macros that a C text defines itself where nobody else has, with their values."""
-    return dict(_FALLBACK.findall(template))
 
 
 def fallback_knobs(problem: Problem) -> dict[str, Scalar]:
@@ -38,7 +29,7 @@ def fallback_knobs(problem: Problem) -> dict[str, Scalar]:
         knob.name: value
         for knob in problem.knobs
         for value in knob.values
-        if own.get(knob.name) == _macro(value)
+        if own.get(knob.name) == macro_text(value)
     }
 
 
@@ -46,9 +37,7 @@ def identity(problem: Problem, candidate: Candidate) -> str:
     """The meaning of a candidate of a problem."""
     match candidate.language:
         case Language.KNOBS if problem.template is not None:
-            own = fallbacks(problem.template)
-            given = {name: _macro(value) for name, value in candidate.knobs.items()}
-            set_ = {name: value for name, value in given.items() if own.get(name) != value}
+            set_ = macros_set(problem.template, candidate.knobs)
             return f"macros:{_sha256(canonical([problem.template, set_]))}"
         case Language.KNOBS if problem.sketch is not None:
             trace = Candidate(Language.SCHEDULE, problem.sketch(candidate.knobs))
@@ -63,10 +52,6 @@ def completed(meaning: str, defaults: Mapping[str, Scalar]) -> str:
     if not meaning.startswith(_KNOBS):
         return meaning
     return _KNOBS + canonical({**defaults, **json.loads(meaning.removeprefix(_KNOBS))})
-
-
-def _macro(value: Scalar) -> str:
-    return str(int(value) if isinstance(value, bool) else value)
 
 
 def _sha256(text: str) -> str:
