@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kernelwright.configs.backends import hire
 from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.judge import judge_factory, judge_section, judging_of, takes_judging
@@ -28,6 +29,7 @@ from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import StoreJournal
 
 T = TypeVar("T")
+DRIVER_PARTS = ("ask", "tell", "stopped")
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,7 @@ def build(campaign: Campaign) -> Built:
         make_driver=make_driver,
         baseline=baseline,
         library=target.library,
-        budget=Budget(
-            file.budget.trials, file.budget.seconds, file.budget.calls, file.budget.tokens
-        ),
+        budget=budget_of(campaign),
         stop=stop,
         confirm=ConfirmPlan(
             file.judge.confirm.finalists,
@@ -141,24 +141,33 @@ def _driver_factory(
     if "backend" not in wanted and campaign.backend is not None:
         expected = f"no model for driver {choice.name}, which does not ask one"
         raise document.error(("agents",), expected, "a backend")
-    parts: dict[str, Any] = {"problem": problem}
-    backend = campaign.backend
-    if backend is not None:
-        seeded = {"seed": file.seed} if "seed" in parameters(backend.factory) else {}
-        parts["backend"] = _made(
-            campaign, ("agents", "backend"), lambda: backend.factory(**seeded, **backend.options)
-        )
-        parts["prompt"] = campaign.prompt
+    backend, lacking_here = campaign.backend, ()
 
     def make(journal: Journal) -> Driver:
-        given = {name: part for name, part in parts.items() if name in wanted}
-        if "journal" in wanted:
-            given["journal"] = journal
+        given: dict[str, Any] = {"problem": problem, "journal": journal}
+        hired = None
+        if backend is not None:
+            hired = hire(campaign, backend, budget_of(campaign), made)
+            given |= {"backend": hired.backend, "journal": hired.journal(journal)}
+            given["prompt"] = campaign.prompt
         driver: Driver = choice.factory(
-            space, seed=file.seed, batch=file.batch, **given, **choice.options
+            space,
+            seed=file.seed,
+            batch=file.batch,
+            **{name: part for name, part in given.items() if name in wanted},
+            **choice.options,
         )
-        return driver
+        lacking = [name for name in DRIVER_PARTS if not hasattr(driver, name)]
+        if lacking:
+            found = f"{choice.name} without {' and '.join(lacking)}"
+            raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
+        return driver if hired is None else hired.driver(driver)
 
+    def made(path: tuple[str, ...], make_it: Callable[[], Any]) -> Any:
+        return _made(campaign, path, make_it)
+
+    if backend is not None:
+        lacking_here = hire(campaign, backend, budget_of(campaign), made).backend.missing
     try:
         driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
@@ -169,11 +178,13 @@ def _driver_factory(
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):
         _made(campaign, ("driver",), lambda: demand.refuse_unless(target.facts))
-    lacking = [name for name in ("ask", "tell", "stopped") if not hasattr(driver, name)]
-    if lacking:
-        found = f"{choice.name} without {' and '.join(lacking)}"
-        raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
-    return make, tuple(getattr(parts.get("backend"), "missing", ()))
+    return make, tuple(lacking_here)
+
+
+def budget_of(campaign: Campaign) -> Budget:
+    """What a campaign may spend."""
+    limits = campaign.file.budget
+    return Budget(limits.trials, limits.seconds, limits.calls, limits.tokens, limits.usd)
 
 
 def _refuse_answers(campaign: Campaign, target: Target) -> None:
@@ -202,6 +213,8 @@ def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T
     """
     try:
         return make()
+    except ConfigError:
+        raise
     except OptionError as error:
         raise campaign.document.error(
             (*path, error.option), error.expected, error.found, error.nearest
