@@ -85,8 +85,8 @@ class Wire:
     def step_down(self, refusal: str, request: ChatRequest) -> bool:
         """Ask for less, if the refusal names something that can be spared; whether it did."""
         words = _TOOL_WORDS if self.format == "tool" else _SCHEMA_WORDS
-        if words.search(refusal):
-            return self.loosen(request)
+        if words.search(refusal) and self.loosen(request):
+            return True
         if "max_tokens" in refusal and self._limit == "max_tokens":
             self._limit = "max_completion_tokens"
             return True
@@ -105,11 +105,14 @@ class Wire:
         return True
 
     def broke(self, request: ChatRequest) -> None:
-        """The server broke down over a request, and the schema may be why, unless an answer in this
-        form came before; where it breaks down without one, too, it was not.
+        """The server broke down over a request. The schema may be why, unless an answer in this
+        form came before: the next form is tried, then none; where that breaks down, too, it was
+        not the schema.
         """
-        if request.schema is not None and not self._is_proven and not self.loosen(request):
-            self._format = 0
+        if request.schema is None or self._is_proven:
+            return
+        after = {"json_schema": "json_object_schema", "text": "json_schema"}
+        self._format = FORMATS.index(after.get(self.format, "text"))
 
     def heard(self, request: ChatRequest, completion: Completion) -> None:
         """See whether an answer has the form that was asked for: a server that accepts a form and
