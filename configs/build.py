@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kernelwright.configs.backends import hire
+from kernelwright.configs.backends import Hired, hire
 from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.judge import judge_factory, judge_section, judging_of, takes_judging
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
+from kernelwright.configs.outlay import Onlooker, Outlay, estimate
 from kernelwright.configs.resolve import file_options, is_plugin, parameters
 from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
@@ -42,6 +43,7 @@ class Built:
     space: AnySpace
     resolved: dict[str, Any]
     missing: tuple[str, ...]
+    outlay: Callable[[], Outlay | None] = lambda: None
 
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
@@ -72,7 +74,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, asked_missing = _driver_factory(campaign, problem, space, target)
+    make_driver, outlay, asked_missing = _driver_factory(campaign, problem, space, target)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -102,7 +104,8 @@ def build(campaign: Campaign) -> Built:
         floors_ns=floors_ns,
     )
     resolved = resolved_config(campaign, hashes, judge)
-    return Built(plan, problem, target, space, resolved, (*target.missing, *asked_missing))
+    missing = (*target.missing, *asked_missing)
+    return Built(plan, problem, target, space, resolved, missing, outlay)
 
 
 def _stop_rules(
@@ -129,9 +132,9 @@ def _stop_rules(
 
 def _driver_factory(
     campaign: Campaign, problem: Problem, space: AnySpace, target: Target
-) -> tuple[Callable[[Journal], Driver], tuple[str, ...]]:
-    """What makes the campaign's driver, once it is known that it works and makes one; and what this
-    machine lacks to ask its model.
+) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], tuple[str, ...]]:
+    """What makes the campaign's driver, once it is known that it works and makes one; what its
+    proposals cost about; and what this machine lacks to ask its model.
     """
     file, choice, document = campaign.file, campaign.driver, campaign.document
     wanted = parameters(choice.factory) & set(AGENT_PARTS)
@@ -141,15 +144,17 @@ def _driver_factory(
     if "backend" not in wanted and campaign.backend is not None:
         expected = f"no model for driver {choice.name}, which does not ask one"
         raise document.error(("agents",), expected, "a backend")
-    backend, lacking_here = campaign.backend, ()
+    budget = budget_of(campaign)
 
-    def make(journal: Journal) -> Driver:
-        given: dict[str, Any] = {"problem": problem, "journal": journal}
-        hired = None
-        if backend is not None:
-            hired = hire(campaign, backend, budget_of(campaign), made)
-            given |= {"backend": hired.backend, "journal": hired.journal(journal)}
-            given["prompt"] = campaign.prompt
+    def hired() -> Hired | None:
+        chosen = campaign.backend
+        return None if chosen is None else hire(campaign, chosen, budget, made)
+
+    def make(journal: Journal, onlooker: Onlooker | None = None) -> Driver:
+        given: dict[str, Any] = {"problem": problem, "journal": journal, "prompt": campaign.prompt}
+        staff = hired()
+        if staff is not None:
+            given |= {"backend": onlooker or staff.backend, "journal": staff.journal(journal)}
         driver: Driver = choice.factory(
             space,
             seed=file.seed,
@@ -161,13 +166,20 @@ def _driver_factory(
         if lacking:
             found = f"{choice.name} without {' and '.join(lacking)}"
             raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
-        return driver if hired is None else hired.driver(driver)
+        return driver if staff is None else staff.driver(driver)
+
+    def outlay() -> Outlay | None:
+        staff = hired()
+        if staff is None:
+            return None
+        onlooker = Onlooker(staff)
+        driver = make(StoreJournal((), lambda event: None), onlooker)
+        return estimate(driver, onlooker, staff, budget, space.language)
 
     def made(path: tuple[str, ...], make_it: Callable[[], Any]) -> Any:
         return _made(campaign, path, make_it)
 
-    if backend is not None:
-        lacking_here = hire(campaign, backend, budget_of(campaign), made).backend.missing
+    staff = hired()
     try:
         driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
@@ -178,7 +190,7 @@ def _driver_factory(
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):
         _made(campaign, ("driver",), lambda: demand.refuse_unless(target.facts))
-    return make, tuple(lacking_here)
+    return make, outlay, () if staff is None else tuple(staff.backend.missing)
 
 
 def budget_of(campaign: Campaign) -> Budget:

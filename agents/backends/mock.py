@@ -10,6 +10,7 @@ its parsers and judges made of it.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -71,6 +72,11 @@ class Mock:
     def priced(self) -> bool:
         """It knows what it costs, if only nothing."""
         return True
+
+    @property
+    def usd_per_million(self) -> Mapping[str, float]:
+        """Its price list."""
+        return self._prices
 
     @property
     def missing(self) -> tuple[str, ...]:
