@@ -36,6 +36,7 @@ T = TypeVar("T")
 PRICE_KEYS = {"prompt", "completion"}
 # Servers without accounts ignore the key, and the client refuses to be made without one.
 NO_KEY = "none"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OVERFLOW = re.compile(
     r"context[ _](length|size|window)|exceed_context|too many tokens|prompt is too long",
     re.IGNORECASE,
@@ -57,12 +58,7 @@ class OpenAI:
             str | None, Field(description="the server, up to and with /v1; none is OpenAI's")
         ] = None,
         key_env: Annotated[
-            str,
-            Field(
-                pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
-                max_length=200,
-                description="the environment variable that holds the key",
-            ),
+            str, Field(min_length=1, description="the environment variable that holds the key")
         ] = "OPENAI_API_KEY",
         timeout: Annotated[
             float, Field(gt=0, le=3600, description="seconds one attempt may take")
@@ -85,6 +81,10 @@ class OpenAI:
         if usd_per_million is not None:
             _check_prices(usd_per_million)
         _check_url(base_url)
+        if not _VARIABLE.fullmatch(key_env):
+            expected = "the name of an environment variable, which holds the key"
+            found = f"{len(key_env)} characters that are none"  # it may be a key that was pasted
+            raise OptionError("key_env", expected, found)
         self.model, self._api = model, api
         self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._key_env = key_env

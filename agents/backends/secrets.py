@@ -1,4 +1,4 @@
-"""Keys in what servers send back: none gets any further."""
+"""Keys in what servers send back: none gets any further, be it whole or as they abbreviate it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,31 @@ from kernelwright.agents.chat import Completion
 
 HIDDEN = "[key]"
 MOST_TEXT = 1000
+# Servers that ignore keys are given words like "ollama", which are no secrets and may stand in any
+# program.
+LEAST_KEY, LEAST_PART = 12, 10
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(sk|pk|key|hf|gsk)[-_][\w*.-]{6,}")
 
 
 def scrub(text: str, key: str) -> str:
-    """A message without the key, whole or as servers abbreviate it."""
-    text = text.replace(key, HIDDEN) if key else text
-    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, text)[:MOST_TEXT]
+    """A message without the key, and without anything that looks like one."""
+    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, without(text, key))[:MOST_TEXT]
+
+
+def without(text: str, key: str) -> str:
+    """A text without the key, nor its beginning."""
+    if len(key) < LEAST_KEY:
+        return text
+    text = text.replace(key, HIDDEN)
+    return re.sub(re.escape(key[:LEAST_PART]) + r"[\w*.-]*", HIDDEN, text)
 
 
 def scrubbed(completion: Completion, key: str) -> Completion:
     """A completion without the key, should a server tell it back."""
-    if not key:
-        return completion
-    texts = {
-        name: text.replace(key, HIDDEN)
+    found = {
+        name: without(text, key)
         for name in ("text", "finish_reason", "model", "id", "refusal")
-        if isinstance(text := getattr(completion, name), str) and key in text
+        if isinstance(text := getattr(completion, name), str)
     }
-    return replace(completion, **texts) if texts else completion
+    changed = {name: text for name, text in found.items() if text != getattr(completion, name)}
+    return replace(completion, **changed) if changed else completion
