@@ -95,14 +95,14 @@ def _both(request: ChatRequest, data: Mapping[str, Any]) -> list[str]:
 
 def exchange(request: ChatRequest, answer: Completion | BackendError) -> dict[str, Any]:
     """A recording: the request in full, and what was answered."""
-    is_error = isinstance(answer, BackendError)
+    error = answer if isinstance(answer, BackendError) else None
     return {
         "key": request.key,
         "request": request.parts,
         "messages": [list(message) for message in request.messages],
         "lines": [line_hashes(text) for _, text in request.messages],
-        "completion": None if is_error else json.loads(dumps(answer)),
-        "error": error_data(answer) if is_error else None,
+        "completion": json.loads(dumps(answer)) if error is None else None,
+        "error": None if error is None else error_data(error),
     }
 
 

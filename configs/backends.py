@@ -27,7 +27,7 @@ BACKEND_PARTS = ("model", "priced", "missing", "complete")
 class Hired:
     """A backend within its budget, and who has to hear what becomes of its answers."""
 
-    backend: ChatModel
+    backend: Budgeted
     ears: tuple[Hears, ...]
 
     def journal(self, journal: Journal) -> Journal:

@@ -82,8 +82,8 @@ def _text(value: Any) -> str | None:
 
 def _usage(usage: Any, request: ChatRequest, text: str | None) -> tuple[int, int, bool]:
     """Prompt and completion tokens, and whether they are estimates."""
-    counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    known = [c for c in counts if _is_count(c)]
+    counts = [_count(getattr(usage, name, None)) for name in ("prompt_tokens", "completion_tokens")]
+    known = [count for count in counts if count is not None]
     if len(known) == 2:
         return known[0], known[1], False
     asked = sum(estimate_tokens(content) for _, content in request.messages)
@@ -92,9 +92,12 @@ def _usage(usage: Any, request: ChatRequest, text: str | None) -> tuple[int, int
 
 def _cached(usage: Any) -> int:
     """How many tokens of the prompt the server says that it had read before."""
-    found = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-    return int(found) if _is_count(found) and found is not None else 0
+    return (
+        _count(getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)) or 0
+    )
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS
+def _count(value: Any) -> int | None:
+    """A number of tokens, None where it makes no sense."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_whole and 0 <= value < MOST_TOKENS else None

@@ -30,10 +30,15 @@ def without(text: str, key: str) -> str:
 
 def scrubbed(completion: Completion, key: str) -> Completion:
     """A completion without the key, should a server tell it back."""
-    found = {
-        name: without(text, key)
-        for name in ("text", "finish_reason", "model", "id", "refusal")
-        if isinstance(text := getattr(completion, name), str)
-    }
-    changed = {name: text for name, text in found.items() if text != getattr(completion, name)}
-    return replace(completion, **changed) if changed else completion
+    return replace(
+        completion,
+        text=_without(completion.text, key),
+        finish_reason=_without(completion.finish_reason, key),
+        model=without(completion.model, key),
+        id=without(completion.id, key),
+        refusal=_without(completion.refusal, key),
+    )
+
+
+def _without(text: str | None, key: str) -> str | None:
+    return None if text is None else without(text, key)

@@ -159,5 +159,4 @@ def test_a_word_in_place_of_a_key_changes_no_program(key):
     from kernelwright.agents.chat import Completion
 
     answer = Completion("int x1 = EMPTY; /* ollama, key_lengths */", "stop", "m", "id")
-    assert scrubbed(answer, key) is answer
-    assert scrubbed(answer, KEY) is answer
+    assert scrubbed(answer, key) == scrubbed(answer, KEY) == answer
