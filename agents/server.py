@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 MOST_BYTES = 8 * 1024 * 1024
 DEFAULT_TOKENS = 4096
 INJECTED_HEADER = "x-injected"
-_STATUS = {"transient": 503, "content": 502, "permanent": 400}
+_STATUS = {"transient": 503, "content": 502, "permanent": 400, "repairable": 400}
 
 
 class RequestError(ValueError):

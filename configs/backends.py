@@ -96,6 +96,8 @@ def _make(
         raise campaign.document.error((*path, "name"), expected, found)
     if backend.model in prices:
         backend = Priced(backend, prices[backend.model])
-    if chosen.limits is not None:
-        backend = Limited(backend, chosen.limits)
+    limits = chosen.limits
+    if limits is not None:
+        bare = backend
+        backend = made(path, lambda: Limited(bare, limits))
     return backend  # type: ignore[no-any-return]

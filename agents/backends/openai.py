@@ -44,7 +44,7 @@ _OVERFLOW = re.compile(
 
 
 class OpenAI:
-    """Chat Completions over the ``openai`` client.
+    """Any server with an OpenAI-compatible interface, through the ``openai`` client.
 
     Raises:
         OptionError: if the price list is not one of ``prompt`` and ``completion``.

@@ -11,6 +11,7 @@ from kernelwright.agents.backends.limits import Limits
 from kernelwright.agents.backends.retrying import Patience, persist
 from kernelwright.agents.chat import ChatModel, ChatRequest, Completion, price
 from kernelwright.agents.ledger import Ledger
+from kernelwright.env.options import OptionError
 
 
 @runtime_checkable
@@ -65,6 +66,9 @@ class Limited(Around):
         self._patience = Patience(limits.retries)
         self._is_gated = isinstance(inner, Gated)
         if isinstance(inner, Gated):
+            if limits.retries:  # two layers of retries would multiply
+                expected = "none, as this backend has retries of its own"
+                raise OptionError("limits.retries", expected, str(limits.retries))
             inner.pass_through(self._gate)
 
     def complete(self, request: ChatRequest) -> Completion:
@@ -73,11 +77,11 @@ class Limited(Around):
         Raises:
             BackendError: if there is none, or no room within the limits.
         """
+        if self._is_gated:
+            return self.inner.complete(request)
         return persist(lambda left_s: self._once(request, left_s), self._patience, self._gate.clock)
 
     def _once(self, request: ChatRequest, left_s: float) -> Completion:
-        if self._is_gated:
-            return self.inner.complete(request)
         with self._gate.admit(request, left_s) as permit:
             answer = self.inner.complete(request)
             permit.settle(answer.tokens)

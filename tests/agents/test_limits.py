@@ -242,3 +242,12 @@ def test_prices_are_put_around_any_backend():
     assert backend.priced
     assert not model.priced
     assert backend.complete(REQUEST).usd == pytest.approx(100 * 0.02 + 50 * 0.01)
+
+
+def test_two_layers_of_retries_are_refused():
+    from kernelwright.agents.backends.openai import OpenAI
+    from kernelwright.env.options import OptionError
+
+    with pytest.raises(OptionError) as caught:
+        Limited(OpenAI(model="m", base_url="http://127.0.0.1:9/v1"), Limits(retries=1))
+    assert caught.value.option == "limits.retries"
