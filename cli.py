@@ -159,7 +159,13 @@ def run(
         console = _console(stderr=as_json)
         with LiveRun(console, name) as live:
             summary = run_campaign(
-                config, out, overrides=overrides or (), workers=workers, fresh=fresh, observe=live
+                config,
+                out,
+                overrides=overrides or (),
+                workers=workers,
+                fresh=fresh,
+                observe=live,
+                announce=lambda text: console.print(text, soft_wrap=True, highlight=False),
             )
         if as_json:
             _print_json(summary)

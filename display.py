@@ -254,7 +254,9 @@ def check_text(plan: Mapping[str, Any]) -> str:
     share = ""
     if space["finite"] and plan["candidates"] is not None:
         share = f" ({100 * plan['candidates'] / space['valid']:.1f}% of the space)"
-    about = "about" if budget["seconds"] is not None else "at most"
+    outlay = plan["outlay"]
+    is_estimate = budget["seconds"] is not None or (outlay and outlay["proposals"] is not None)
+    about = "about" if is_estimate else "at most"
     count = "no number of" if plan["candidates"] is None else f"{about} {plan['candidates']:,}"
     size = (
         f"{space['combinations']:,} combinations, {space['valid']:,} valid"
@@ -274,6 +276,8 @@ def check_text(plan: Mapping[str, Any]) -> str:
         f"then up to {plan['finalists']} finalists are confirmed, until one wins",
         "missing on this machine: " + (", ".join(plan["missing"]) or "nothing"),
     ]
+    if outlay:
+        rows.insert(3, outlay["says"])
     if plan["stop"]:
         rows.insert(-3, f"stops early at: {_stops(plan['stop'])}")
     warnings = [plan["warning"], *plan["beyond"]]

@@ -9,5 +9,8 @@ from __future__ import annotations
 BACKENDS: dict[str, str] = {
     "openai": "kernelwright.agents.backends.openai:OpenAI",
     "mock": "kernelwright.agents.backends.mock:Mock",
+    "replay": "kernelwright.agents.backends.replay:Replay",
+    "human": "kernelwright.agents.backends.human:Human",
+    "ensemble": "kernelwright.agents.backends.ensemble:Ensemble",
 }
 AGENT_DRIVERS: dict[str, str] = {"llm": "kernelwright.agents.llm:LlmDriver"}

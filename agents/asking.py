@@ -8,6 +8,7 @@ question is refused.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,8 @@ from kernelwright.agents.chat import (
     Completion,
     Message,
     digest,
+    first_difference,
+    line_hashes,
 )
 from kernelwright.env.records import dumps, loads
 from kernelwright.search.driver import Journal
@@ -76,7 +79,7 @@ class Asker:
 
         Raises:
             BackendError: if no call can succeed, or several in a row were lost; the campaign can be
-                resumed.
+                resumed. A `BudgetSpentError`, if no more calls are to be made.
             ReplayMismatch: if the record holds another question at this place.
         """
         past = self._journal.past(MODEL_CALL, ask, slot)
@@ -92,9 +95,8 @@ class Asker:
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
-            if error.kind == "permanent" or (
-                error.kind == "transient" and self._lost + 1 >= MOST_LOST
-            ):
+            is_last = error.kind != "content" and self._lost + 1 >= MOST_LOST
+            if error.kind == "permanent" or is_last:
                 raise
             answer = error
         if not isinstance(answer, Completion | BackendError):
@@ -106,17 +108,36 @@ class Asker:
 def call_event(
     ask: int, slot: int, request: ChatRequest, answer: Completion | BackendError
 ) -> Event:
-    """The event of a call: the answer as it came, the question by the hashes of its parts."""
+    """The event of a call: the answer as it came, the question by the hashes of its parts and of
+    the lines of its messages.
+    """
+    lines = [line_hashes(text) for _, text in request.messages]
     data: dict[str, Any] = {"key": request.key, "request": request.parts, "model": request.model}
+    data["lines"] = lines
     if isinstance(answer, BackendError):
-        error = {"kind": answer.kind, "message": answer.message}
-        return event(MODEL_CALL, ask, slot, **data, completion=None, error=error)
+        return event(MODEL_CALL, ask, slot, **data, completion=None, error=error_data(answer))
     completion = json.loads(dumps(answer))
     return replace(
         event(MODEL_CALL, ask, slot, **data, completion=completion, error=None),
         tokens=answer.tokens,
         usd=answer.usd,
     )
+
+
+def error_data(error: BackendError) -> dict[str, Any]:
+    """What is recorded of a call that gave no completion."""
+    by = {"answered_by": error.answered_by} if error.answered_by else {}
+    return {"kind": error.kind, "message": error.message, **by}
+
+
+def answer_of(data: Mapping[str, Any]) -> Completion | BackendError:
+    """The answer that a call's event, or a recording, holds."""
+    error = data["error"]
+    if error is not None:
+        return BackendError(
+            error["kind"], error["message"], answered_by=error.get("answered_by", "")
+        )
+    return loads(Completion, json.dumps(data["completion"]))
 
 
 def recorded(past: Event, request: ChatRequest) -> Completion | BackendError:
@@ -127,12 +148,25 @@ def recorded(past: Event, request: ChatRequest) -> Completion | BackendError:
     """
     data = past.data
     if data["key"] != request.key:
-        now, then = request.parts, data["request"]
-        differing = [n for n in {**then, **now} if now.get(n) != then.get(n)]
         raise ReplayMismatch(
             f"ask {past.ask}, call {past.slot}: the record holds the answer to another question; "
-            f"it differs in {', '.join(differing)}"
+            f"it differs in {', '.join(differing(request, data))}"
         )
-    if data["error"] is not None:
-        return BackendError(data["error"]["kind"], data["error"]["message"])
-    return loads(Completion, json.dumps(data["completion"]))
+    return answer_of(data)
+
+
+def differing(request: ChatRequest, data: Mapping[str, Any]) -> list[str]:
+    """The parts in which a request is not the recorded one; of a message with the number of the
+    first line, and how it reads now.
+    """
+    now, then = request.parts, data["request"]
+    names = [n for n in {**then, **now} if now.get(n) != then.get(n)]
+    for i, (role, text) in enumerate(request.messages):
+        name = f"message {i} ({role})"
+        hashes = data.get("lines", [])
+        line = first_difference(text, hashes[i]) if i < len(hashes) and name in names else None
+        if line is not None:
+            lines = text.split("\n")
+            reads = f"now {lines[line - 1]!r:.160}" if line <= len(lines) else "where it ends now"
+            names[names.index(name)] = f"{name} from line {line} ({reads})"
+    return names

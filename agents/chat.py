@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+from kernelwright.search.trial import Event, Trial
 
 Message = tuple[str, str]
-ErrorKind = Literal["transient", "permanent", "content"]
+ErrorKind = Literal["transient", "permanent", "repairable", "content"]
 
 ROLES = ("system", "user", "assistant")
 # What a reply without a usable answer is filed under, as kinds of events.
@@ -26,16 +28,33 @@ class BackendError(RuntimeError):
     """A call that gave no completion.
 
     ``transient``: another attempt may do (the backend has made its own already). ``permanent``: no
-    attempt will (a wrong key, an unknown model). ``content``: the server answered, and the answer
-    is no completion.
+    attempt will (a wrong key, an unknown model). ``repairable``: this question cannot be answered,
+    another one may be (a prompt that is too long). ``content``: the server answered, and the answer
+    is no completion. ``after_s`` is how long the server wants to be left alone, and ``answered_by``
+    which of several backends it was.
     """
 
-    def __init__(self, kind: ErrorKind, message: str) -> None:
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        after_s: float | None = None,
+        answered_by: str = "",
+    ) -> None:
         super().__init__(message)
         if kind not in get_args(ErrorKind):
             expected = ", ".join(get_args(ErrorKind))
             raise ValueError(f"BackendError.kind: expected one of {expected}, found {kind!r}")
         self.kind, self.message = kind, message
+        self.after_s, self.answered_by = after_s, answered_by
+
+
+class BudgetSpentError(BackendError):
+    """A call that was not made, because a limit of the campaign's budget is reached."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("permanent", message)
 
 
 def digest(value: object) -> str:
@@ -95,7 +114,8 @@ class Completion:
     ``injected`` is the ground truth of a simulated model about its own fault: out of band, never
     part of a prompt, None from a real one. ``usage_estimated`` says that the token counts are
     estimates, because the server sent none. ``seconds`` is what a simulated model declares that the
-    answer took; nobody waited, and a real one declares nothing.
+    answer took; nobody waited, and a real one declares nothing. ``cached_tokens`` are those of the
+    prompt that the server had read before; ``answered_by`` names which of several backends it was.
     """
 
     text: str | None
@@ -109,9 +129,11 @@ class Completion:
     usd: float = 0.0
     injected: str | None = None
     seconds: float = 0.0
+    cached_tokens: int = 0
+    answered_by: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("prompt_tokens", "completion_tokens"):
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
             if getattr(self, name) < 0:
                 raise ValueError(f"Completion.{name}: expected >= 0, found {getattr(self, name)}")
         if not 0 <= self.usd < float("inf"):
@@ -153,6 +175,21 @@ class ChatModel(Protocol):
         ...
 
 
+@runtime_checkable
+class Hears(Protocol):
+    """Something that learns what became of answers, as a choice among several models does. What it
+    hears is a function of the campaign's record, however often the campaign was interrupted.
+    """
+
+    def hear(self, event: Event) -> None:
+        """A call's event, or one of what was read into its answer; each comes once, in order."""
+        ...
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """The trials that a driver is told."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Malformed:
     """A reply that holds no candidate: its class (`REPLY_CLASSES`) and a sentence that a model can
@@ -191,14 +228,37 @@ def estimate_tokens(text: str) -> int:
 
 
 def price(
-    prompt_tokens: int, completion_tokens: int, usd_per_million: Mapping[str, float] | None
+    prompt_tokens: int,
+    completion_tokens: int,
+    usd_per_million: Mapping[str, float] | None,
+    cached_tokens: int = 0,
 ) -> float:
-    """What tokens cost by a price list with ``prompt`` and ``completion``; 0 without one."""
+    """What tokens cost by a price list with ``prompt`` and ``completion``, and perhaps ``cached``
+    for those of the prompt that the server had read before; 0 without a list.
+    """
     if usd_per_million is None:
         return 0.0
-    spent = prompt_tokens * usd_per_million["prompt"]
+    cached = min(cached_tokens, prompt_tokens)
+    spent = (prompt_tokens - cached) * usd_per_million["prompt"]
+    spent += cached * usd_per_million.get("cached", usd_per_million["prompt"])
     spent += completion_tokens * usd_per_million["completion"]
     return spent / 1e6
+
+
+def line_hashes(text: str) -> str:
+    """Four hexadecimal digits a line: enough to say which line of a text is another one, where the
+    text itself is not kept.
+    """
+    return "".join(digest(line)[:4] for line in text.split("\n"))
+
+
+def first_difference(text: str, hashes: str) -> int | None:
+    """The number, from 1, of the first line of ``text`` that is not the one of `line_hashes`."""
+    now = line_hashes(text)
+    for number, at in enumerate(range(0, max(len(now), len(hashes)), 4), 1):
+        if now[at : at + 4] != hashes[at : at + 4]:
+            return number
+    return None
 
 
 def canonical_schema(schema: Mapping[str, Any] | None) -> str | None:

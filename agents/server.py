@@ -30,7 +30,7 @@ MOST_BYTES = 8 * 1024 * 1024
 INJECTED_HEADER = "x-injected"
 SECONDS_HEADER = "x-virtual-seconds"
 WIRE_HEADER = "x-wire-fault"
-_STATUS = {"transient": 503, "content": 502, "permanent": 400}
+_STATUS = {"transient": 503, "content": 502, "permanent": 400, "repairable": 400}
 CHAT, RESPONSES, MODELS = "/v1/chat/completions", "/v1/responses", "/v1/models"
 # How long a call that hangs is kept open.
 HANG_S = 600.0

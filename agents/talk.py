@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents.asking import Asker
-from kernelwright.agents.chat import BackendError, Malformed, Message, classify
+from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, Message, classify
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.memory import Memory
 from kernelwright.env.types import Candidate, Proposal
@@ -97,7 +97,10 @@ class Talk:
         slot, turn = 0, None
         while self.stopped is None and (slot < n or not out):
             turn = turn or fresh(slot)
-            outcome = self._outcome(slot, turn)
+            try:
+                outcome = self._outcome(slot, turn)
+            except BudgetSpentError:
+                break  # the campaign's budget says why; what there is goes out
             if isinstance(outcome, Proposal):
                 out.append(outcome)
                 self._memory.propose(outcome.candidate)

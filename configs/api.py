@@ -48,6 +48,7 @@ def run(
     workers: int | None = None,
     fresh: bool = False,
     observe: Callable[[Progress], None] | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Run a campaign, or go on with it, and return its summary (the object that ``run --json``
     prints).
@@ -59,6 +60,7 @@ def run(
         workers: threads; never changes a result.
         fresh: start anew in ``NAME-2``… instead of going on.
         observe: called with the progress after everything that was recorded.
+        announce: called with what the budget of a language model buys about, before it is asked.
 
     Raises:
         ConfigError: if the campaign is refused, or the folder holds another one.
@@ -84,6 +86,9 @@ def run(
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
             plan = plan_with_cache(built, events)
+            outlay = built.outlay() if announce is not None else None
+            if announce is not None and outlay is not None:
+                announce(outlay.sentence)
             try:
                 Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
             finally:
@@ -206,7 +211,11 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
     bought = [len(space.valid)] if is_listed(space) else []
     if budget.trials is not None:
         bought.append(budget.trials)
-    if budget.seconds is not None and not built.missing:
+    outlay = built.outlay()
+    if outlay is not None and outlay.proposals is not None:
+        bought.append(outlay.proposals)
+    # How fast a model answers would have to be paid for.
+    if budget.seconds is not None and not built.missing and outlay is None:
         limit = min(bought, default=MAX_PACED)
         bought.append(int(min(limit, budget.seconds * _trials_a_second(built))))
     return {
@@ -225,6 +234,7 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
             "finite": finite,
         },
         "candidates": min(bought, default=None),
+        "outlay": None if outlay is None else {**asdict(outlay), "says": outlay.sentence},
         "budget": asdict(budget),
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},
         "finalists": built.plan.confirm.finalists,

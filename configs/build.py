@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kernelwright.configs.backends import Hired, hire
 from kernelwright.configs.baseline import blamed_on_problem, choose_baseline
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.judge import judge_factory, judge_section, judging_of, takes_judging
 from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
+from kernelwright.configs.outlay import Onlooker, Outlay, estimate
 from kernelwright.configs.resolve import file_options, is_plugin, parameters
 from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
@@ -28,6 +30,7 @@ from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import StoreJournal
 
 T = TypeVar("T")
+DRIVER_PARTS = ("ask", "tell", "stopped")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Built:
     space: AnySpace
     resolved: dict[str, Any]
     missing: tuple[str, ...]
+    outlay: Callable[[], Outlay | None] = lambda: None
 
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
@@ -70,7 +74,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, asked_missing = _driver_factory(campaign, problem, space, target)
+    make_driver, outlay, asked_missing = _driver_factory(campaign, problem, space, target)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -82,9 +86,7 @@ def build(campaign: Campaign) -> Built:
         make_driver=make_driver,
         baseline=baseline,
         library=target.library,
-        budget=Budget(
-            file.budget.trials, file.budget.seconds, file.budget.calls, file.budget.tokens
-        ),
+        budget=budget_of(campaign),
         stop=stop,
         confirm=ConfirmPlan(
             file.judge.confirm.finalists,
@@ -102,7 +104,8 @@ def build(campaign: Campaign) -> Built:
         floors_ns=floors_ns,
     )
     resolved = resolved_config(campaign, hashes, judge)
-    return Built(plan, problem, target, space, resolved, (*target.missing, *asked_missing))
+    missing = (*target.missing, *asked_missing)
+    return Built(plan, problem, target, space, resolved, missing, outlay)
 
 
 def _stop_rules(
@@ -129,9 +132,9 @@ def _stop_rules(
 
 def _driver_factory(
     campaign: Campaign, problem: Problem, space: AnySpace, target: Target
-) -> tuple[Callable[[Journal], Driver], tuple[str, ...]]:
-    """What makes the campaign's driver, once it is known that it works and makes one; and what this
-    machine lacks to ask its model.
+) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], tuple[str, ...]]:
+    """What makes the campaign's driver, once it is known that it works and makes one; what its
+    proposals cost about; and what this machine lacks to ask its model.
     """
     file, choice, document = campaign.file, campaign.driver, campaign.document
     wanted = parameters(choice.factory) & set(AGENT_PARTS)
@@ -141,24 +144,42 @@ def _driver_factory(
     if "backend" not in wanted and campaign.backend is not None:
         expected = f"no model for driver {choice.name}, which does not ask one"
         raise document.error(("agents",), expected, "a backend")
-    parts: dict[str, Any] = {"problem": problem}
-    backend = campaign.backend
-    if backend is not None:
-        seeded = {"seed": file.seed} if "seed" in parameters(backend.factory) else {}
-        parts["backend"] = _made(
-            campaign, ("agents", "backend"), lambda: backend.factory(**seeded, **backend.options)
-        )
-        parts["prompt"] = campaign.prompt
+    budget = budget_of(campaign)
 
-    def make(journal: Journal) -> Driver:
-        given = {name: part for name, part in parts.items() if name in wanted}
-        if "journal" in wanted:
-            given["journal"] = journal
+    def hired() -> Hired | None:
+        chosen = campaign.backend
+        return None if chosen is None else hire(campaign, chosen, budget, made)
+
+    def make(journal: Journal, onlooker: Onlooker | None = None) -> Driver:
+        given: dict[str, Any] = {"problem": problem, "journal": journal, "prompt": campaign.prompt}
+        staff = hired()
+        if staff is not None:
+            given |= {"backend": onlooker or staff.backend, "journal": staff.journal(journal)}
         driver: Driver = choice.factory(
-            space, seed=file.seed, batch=file.batch, **given, **choice.options
+            space,
+            seed=file.seed,
+            batch=file.batch,
+            **{name: part for name, part in given.items() if name in wanted},
+            **choice.options,
         )
-        return driver
+        lacking = [name for name in DRIVER_PARTS if not hasattr(driver, name)]
+        if lacking:
+            found = f"{choice.name} without {' and '.join(lacking)}"
+            raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
+        return driver if staff is None else staff.driver(driver)
 
+    def outlay() -> Outlay | None:
+        staff = hired()
+        if staff is None:
+            return None
+        onlooker = Onlooker(staff)
+        driver = make(StoreJournal((), lambda event: None), onlooker)
+        return estimate(driver, onlooker, staff, budget, space.language)
+
+    def made(path: tuple[str, ...], make_it: Callable[[], Any]) -> Any:
+        return _made(campaign, path, make_it)
+
+    staff = hired()
     try:
         driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
@@ -169,11 +190,13 @@ def _driver_factory(
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):
         _made(campaign, ("driver",), lambda: demand.refuse_unless(target.facts))
-    lacking = [name for name in ("ask", "tell", "stopped") if not hasattr(driver, name)]
-    if lacking:
-        found = f"{choice.name} without {' and '.join(lacking)}"
-        raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
-    return make, tuple(getattr(parts.get("backend"), "missing", ()))
+    return make, outlay, () if staff is None else tuple(staff.backend.missing)
+
+
+def budget_of(campaign: Campaign) -> Budget:
+    """What a campaign may spend."""
+    limits = campaign.file.budget
+    return Budget(limits.trials, limits.seconds, limits.calls, limits.tokens, limits.usd)
 
 
 def _refuse_answers(campaign: Campaign, target: Target) -> None:
@@ -202,6 +225,8 @@ def _made(campaign: Campaign, path: tuple[str, ...], make: Callable[[], T]) -> T
     """
     try:
         return make()
+    except ConfigError:
+        raise
     except OptionError as error:
         raise campaign.document.error(
             (*path, error.option), error.expected, error.found, error.nearest

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernelwright.agents.backends.limits import Limits
 from kernelwright.configs.load import GIVEN, TABLES
-from kernelwright.configs.resolve import options_model, resolve
+from kernelwright.configs.resolve import marked_options, options_model, resolve
 from kernelwright.configs.schema import CampaignFile
+from kernelwright.env.options import ChoiceOption
 
 SCHEMA_FILE = Path(__file__).parent / "campaign.schema.json"
 
@@ -27,7 +29,8 @@ def campaign_schema() -> dict[str, Any]:
     tasks = definitions["TasksSection"]["properties"]
     tasks["scheduler"] = _choice("scheduler", TABLES["scheduler"], definitions)
     agents = definitions["AgentsSection"]["properties"]
-    agents["backend"] = _choice("backend", TABLES["backend"], definitions)
+    definitions["Backend"] = _choice("backend", TABLES["backend"], definitions)
+    agents["backend"] = {"$ref": "#/$defs/Backend"}
     return schema
 
 
@@ -39,6 +42,8 @@ def _choice(key: str, table: Mapping[str, str], definitions: dict[str, Any]) -> 
         definitions.update(options.pop("$defs", {}))
         options["title"] = f"{key} {name}"
         options["properties"] = {"name": {"const": name}, **options.get("properties", {})}
+        if key == "backend":
+            options["properties"] |= _inner(resolve(table, name), options["properties"])
         options["required"] = ["name", *options.get("required", [])]
         known.append(options)
     plugin = {
@@ -48,6 +53,17 @@ def _choice(key: str, table: Mapping[str, str], definitions: dict[str, Any]) -> 
         "required": ["name"],
     }
     return {"anyOf": [*known, plugin]}
+
+
+def _inner(factory: Any, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """What every backend takes, and its options that are backends themselves."""
+    one = {"$ref": "#/$defs/Backend"}
+    found: dict[str, Any] = {"limits": Limits.model_json_schema()}
+    for option, mark in marked_options(factory, ChoiceOption).items():
+        about = {"description": properties[option]["description"]}
+        several = {"type": "object", "additionalProperties": one}
+        found[option] = {**about, **several} if mark.several else {**about, "anyOf": [one]}
+    return found
 
 
 def write_schema() -> None:

@@ -9,25 +9,28 @@ import hashlib
 import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import pydantic
 
 from kernelwright.agents import AGENT_DRIVERS, BACKENDS
+from kernelwright.agents.backends.limits import Limits
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
+from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly
 from kernelwright.configs.resolve import (
     Given,
     UnknownNameError,
     file_options,
     is_plugin,
     options_model,
+    parameter_name,
     plugin_files,
     resolve,
 )
-from kernelwright.configs.schema import PLANNED_KEYS, CampaignFile
+from kernelwright.configs.schema import PLANNED_KEYS, CampaignFile, plain_prices
 from kernelwright.configs.tree import Document, from_mapping, parse_document
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators import PLANNED, TARGETS
@@ -75,6 +78,8 @@ class Chosen:
     factory: Callable[..., Any]
     options: dict[str, Any]
     plain: dict[str, Any]
+    inner: dict[str, Inner] = field(default_factory=dict)
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,8 @@ def check_document(document: Document, folder: Path) -> Campaign:
         path = ("agents", "backend")
         backend = choose(document, path, file.agents.backend, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
-        raise document.error(("budget",), "at least one of trials, seconds, calls, tokens", "none")
+        expected = "at least one of trials, seconds, calls, tokens, usd"
+        raise document.error(("budget",), expected, "none")
     check_cache(document, file.cache, folder)
     text = _space_text(document, file, folder, files)
     return Campaign(
@@ -407,14 +413,15 @@ def choose(
     section: dict[str, Any],
     folder: Path,
     files: dict[str, str],
+    kind: str | None = None,
 ) -> Chosen:
-    """What a section names, from the table that its key has, with its options checked; the hashes
-    of files that it stands on are added to ``files``.
+    """What a section names, from the table of its kind (its last key unless given), with its
+    options checked; the hashes of files that it stands on are added to ``files``.
 
     Raises:
         ConfigError: if there is no such name, or an option is refused.
     """
-    key = path[-1]
+    key = kind or path[-1]
     if "name" not in section:
         raise document.error(path, "the key 'name'", "none")
     name = section["name"]
@@ -440,6 +447,8 @@ def choose(
         # Whatever a stranger's annotations make pydantic or typing stumble over.
         found = f"{name!r} ({type(error).__name__}: {error})"
         raise document.error((*path, "name"), "a signature that can be read", found) from error
+    limits = _limits(document, path, plain) if key == "backend" else None
+    place_folders(factory, plain, folder)
     for option, known in endings.items():
         found_files = _place_files(plain, option, known, folder)
         # What a driver or a problem reads is the campaign's; a target names its files itself.
@@ -447,15 +456,33 @@ def choose(
             files |= found_files
     checked = _validate(document, path, model, plain, through_json=True)
     options = {
-        field: getattr(checked, field)
-        for field in (*type(checked).model_fields, *(checked.model_extra or {}))
+        parameter_name(option): getattr(checked, option)
+        for option in (*type(checked).model_fields, *(checked.model_extra or {}))
     }
     try:
         dumped = checked.model_dump(mode="json")
     except ValueError as error:
         found = f"{name!r} ({error})"
         raise document.error((*path, "name"), "options that JSON can hold", found) from None
-    return Chosen(name, factory, options, {"name": name, **dumped})
+    inner = choose_inner(
+        document,
+        path,
+        factory,
+        plain,
+        lambda at, section: choose(document, at, section, folder, files, key),
+    )
+    dumped |= {option: plainly(found) for option, found in inner.items()}
+    if limits is not None:
+        dumped["limits"] = limits.model_dump(exclude_none=True)
+    return Chosen(name, factory, options, {"name": name, **dumped}, inner, limits)
+
+
+def _limits(document: Document, path: tuple[str, ...], plain: dict[str, Any]) -> Limits | None:
+    """What a backend is limited to, taken out of its options."""
+    given = plain.pop("limits", None)
+    if given is None:
+        return None
+    return cast(Limits, _validate(document, (*path, "limits"), Limits, given))
 
 
 def _place_files(
@@ -511,6 +538,8 @@ def resolved_config(
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:
         out["agents"] = {"backend": campaign.backend.plain, "prompt": campaign.prompt}
+        if file.agents.prices:
+            out["agents"]["prices"] = plain_prices(file.agents.prices)
     out["judge"] = dict(judge)
     out["hashes"] = dict(sorted(hashes.items()))
     if file.cache is not None:

@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import keyword
 import sys
 import traceback
 import types
@@ -25,6 +26,8 @@ import pydantic
 
 from kernelwright.configs.errors import nearest
 from kernelwright.env.options import FileOption
+
+T = typing.TypeVar("T")
 
 
 class UnknownNameError(ValueError):
@@ -173,6 +176,19 @@ def _raised(path: Path, error: BaseException) -> str:
     return f"{type(error).__name__}: {error} ({where})"
 
 
+def option_name(parameter: str) -> str:
+    """The name of the option that is a parameter: ``from_`` is ``from``, which no parameter can be
+    called.
+    """
+    bare = parameter.removesuffix("_")
+    return bare if keyword.iskeyword(bare) else parameter
+
+
+def parameter_name(option: str) -> str:
+    """The parameter of an option."""
+    return f"{option}_" if keyword.iskeyword(option) else option
+
+
 def parameters(factory: Callable[..., Any]) -> set[str]:
     """The names of a factory's parameters."""
     return set(inspect.signature(factory).parameters)
@@ -198,7 +214,7 @@ def _options_model(factory: Callable[..., Any], given: Given) -> type[pydantic.B
         if not named or parameter.name in given.names or place < given.positional:
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hints.get(parameter.name, Any), default)
+        fields[option_name(parameter.name)] = (hints.get(parameter.name, Any), default)
     config = pydantic.ConfigDict(extra=extra, strict=True, frozen=True, protected_namespaces=())
     return pydantic.create_model(
         getattr(factory, "__name__", "Options"), __config__=config, **fields
@@ -210,11 +226,17 @@ _remembered_model = functools.lru_cache(maxsize=64)(_options_model)
 
 def file_options(factory: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
     """The options of a factory that may name a file, with the endings of such names."""
+    marks = marked_options(factory, FileOption)
+    return {name: mark.endings for name, mark in marks.items()}
+
+
+def marked_options(factory: Callable[..., Any], kind: type[T]) -> dict[str, T]:
+    """The options of a factory whose annotations have a mark of this class, with it."""
     return {
-        name: mark.endings
+        option_name(name): mark
         for name, hint in _hints(factory).items()
         for mark in getattr(hint, "__metadata__", ())
-        if isinstance(mark, FileOption)
+        if isinstance(mark, kind)
     }
 
 

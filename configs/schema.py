@@ -6,15 +6,14 @@ the design that nothing reads yet: they are refused with that reason, not as spe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 MAX_WORKERS = 256
 MAX_SEED = 2**63
-PLANNED_KEYS: dict[tuple[str, ...], str] = {
-    ("budget", "usd"): "prices of models",
-}
+PLANNED_KEYS: dict[tuple[str, ...], str] = {}
 
 
 class _Strict(BaseModel):
@@ -140,6 +139,10 @@ class BudgetSection(_Strict):
     tokens: Annotated[
         int | None, Field(ge=1, description="tokens to and from a language model")
     ] = None
+    usd: Annotated[
+        float | None,
+        Field(gt=0, allow_inf_nan=False, description="money for a language model"),
+    ] = None
 
 
 class TimeTarget(_Strict):
@@ -226,11 +229,27 @@ class TasksSection(_Strict):
     ] = True
 
 
+Usd = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+
+
+class PriceSection(_Strict):
+    """What a million tokens of a model cost in USD."""
+
+    prompt: Annotated[Usd, Field(description="tokens of the question")]
+    completion: Annotated[Usd, Field(description="tokens of the answer")]
+    cached: Annotated[
+        Usd | None, Field(description="tokens of the question that were read before (as prompt)")
+    ] = None
+
+
 class AgentsSection(_Strict):
     """The language model of a driver that asks one."""
 
     backend: Choice
     prompt: Annotated[str, Field(min_length=1, description="the prompt's template")] = "refine"
+    prices: Annotated[
+        dict[str, PriceSection], Field(description="prices by model, before the backend's own")
+    ] = {}
 
 
 class CampaignFile(_Strict):
@@ -263,3 +282,19 @@ class CampaignFile(_Strict):
     hashes: Annotated[
         dict[str, str], Field(description="SHA-256 of the files this campaign stands on")
     ] = {}
+
+
+def plain_prices(prices: Mapping[str, PriceSection]) -> dict[str, dict[str, float]]:
+    """Price lists as `agents.chat.price` reads them."""
+    return {
+        model: {
+            name: usd
+            for name, usd in (
+                ("prompt", row.prompt),
+                ("completion", row.completion),
+                ("cached", row.cached),
+            )
+            if usd is not None
+        }
+        for model, row in prices.items()
+    }

@@ -107,7 +107,7 @@ def _check_budget(document: Document, file: CampaignFile, count: int) -> None:
     if budget.trials is None:
         expected = "the key 'trials', which tasks share"
         raise document.error(("budget",), expected, "none")
-    for key in ("seconds", "calls", "tokens"):
+    for key in ("seconds", "calls", "tokens", "usd"):
         if getattr(budget, key) is not None:
             expected = "a budget of trials alone, because tasks share it"
             raise document.error(("budget", key), expected, repr(key))

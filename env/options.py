@@ -27,3 +27,21 @@ class FileOption:
     """
 
     endings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOption:
+    """Marks, inside ``Annotated``, an option that names a folder, or a list of them.
+
+    Such a name is relative to the campaign file, or else to the folder that the run is started in.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceOption:
+    """Marks, inside ``Annotated``, an option that is itself a choice: a name with options, or where
+    ``several`` a mapping from names of one's own to such choices. What takes the option is given
+    what the choices make.
+    """
+
+    several: bool = False

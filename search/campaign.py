@@ -32,6 +32,7 @@ from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Plan
+from kernelwright.search.spending import Spent, limit_reached
 from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
@@ -82,8 +83,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a search ended: the rule's name (``trials seconds calls tokens plateau roofline target
-    driver until``) and a sentence.
+    """Why a search ended: the rule's name (``trials seconds calls tokens usd plateau roofline
+    target driver until``) and a sentence.
     """
 
     rule: str
@@ -195,6 +196,10 @@ class Campaign:
         self._asked = ask = self._asked + 1
         proposals = asked(self._driver, ask, self.plan.batch)
         if not proposals:
+            # The limits of a budget hold inside an ask, too.
+            reached = self._spent_on_models(ask)
+            if reached is not None:
+                return reached
             with blame(f"stopped after ask {ask}"):
                 return Stop("driver", str(self._driver.stopped or "the driver proposed nothing"))
         room = self.room if most is None else min(most, self.room or most)
@@ -487,13 +492,13 @@ class Campaign:
             if since >= rules.plateau:
                 enough = f"{rules.plateau} {'is' if rules.plateau == 1 else 'are'} enough"
                 return Stop("plateau", f"{since} trials without a better one, {enough}")
-        paid = [e for e in self._paid if e.ask <= ask]
-        tokens = sum(e.tokens for e in paid)
-        if budget.calls is not None and len(paid) >= budget.calls:
-            return Stop("calls", f"{len(paid)} calls of the model were made")
-        if budget.tokens is not None and tokens >= budget.tokens:
-            return Stop("tokens", f"{tokens} tokens were spent")
-        return self._out_of_time(ask)
+        return self._spent_on_models(ask) or self._out_of_time(ask)
+
+    def _spent_on_models(self, ask: int) -> Stop | None:
+        """The limit of calls, tokens or money that the calls up to an ask have reached."""
+        spent = sum((Spent.of(e) for e in self._paid if e.ask <= ask), Spent())
+        reached = limit_reached(self.plan.budget, spent)
+        return None if reached is None else Stop(*reached)
 
     def _goal_reached(self, ask: int) -> Stop | None:
         """Whether the search is done, by samples that did not choose the trial that they praise."""

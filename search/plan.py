@@ -15,13 +15,14 @@ from kernelwright.search.tuning.serving import Serving
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What may be spent: screened candidates, wall seconds with the confirmation included, and
-    calls and tokens of a language model. None is no limit.
+    calls, tokens and money of a language model. None is no limit.
     """
 
     trials: int | None = None
     seconds: float | None = None
     calls: int | None = None
     tokens: int | None = None
+    usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

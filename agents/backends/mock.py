@@ -12,6 +12,7 @@ Nothing sleeps: how long an answer would have taken is declared, and stands in t
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -73,6 +74,11 @@ class Mock:
     def priced(self) -> bool:
         """It knows what it costs, if only nothing."""
         return True
+
+    @property
+    def usd_per_million(self) -> Mapping[str, float]:
+        """Its price list."""
+        return self._prices
 
     @property
     def missing(self) -> tuple[str, ...]:

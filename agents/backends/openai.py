@@ -1,11 +1,12 @@
 """Any server that speaks OpenAI's Chat Completions: hosted, or local (vLLM, Ollama, llama.cpp).
 
-One retry layer, and it is here: the client's own is off. Transient failures (429 for the rate, 408,
+One retry layer (`retrying`): the client's own is off. Transient failures (429 for the rate, 408,
 409, 5xx, connection, timeout) are tried again a bounded number of times within one deadline;
 permanent ones (a wrong key, an unknown model, an empty account) cost one call. What a server says
 it does not know of a request (``max_tokens``, ``temperature``, ``seed``, a JSON schema) is left
-away from then on. Servers answer 200 with all manner of things that the client lets through
-(missing choices, an error object, a bare string, broken JSON); each has its class here.
+away from then on (`wire`), and remembered (`servers`). Servers answer 200 with all manner of things
+that the client lets through (missing choices, an error object, a bare string, broken JSON); each
+has its class here.
 
 The client library is imported by the first call.
 """
@@ -15,29 +16,35 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.reading import read_completion
+from kernelwright.agents.backends.responses import read_response, response_arguments
+from kernelwright.agents.backends.retrying import Patience, persist
+from kernelwright.agents.backends.secrets import scrub, scrubbed
+from kernelwright.agents.backends.servers import Servers
 from kernelwright.agents.backends.wire import Wire
-from kernelwright.agents.chat import BackendError, ChatRequest, Completion
+from kernelwright.agents.chat import BackendError, ChatRequest, Completion, ErrorKind
 from kernelwright.env.options import OptionError
 
 T = TypeVar("T")
-FIRST_DELAY_S = 0.5
-LONGEST_DELAY_S = 8.0
 PRICE_KEYS = {"prompt", "completion"}
 # Servers without accounts ignore the key, and the client refuses to be made without one.
 NO_KEY = "none"
-_LOOKS_LIKE_A_KEY = re.compile(r"\b(sk|pk|key|hf|gsk)[-_][\w*.-]{6,}")
-_OVERFLOW = re.compile(r"context[ _](length|size|window)|too many tokens", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OVERFLOW = re.compile(
+    r"context[ _](length|size|window)|exceed_context|too many tokens|prompt is too long",
+    re.IGNORECASE,
+)
 
 
 class OpenAI:
-    """Chat Completions over the ``openai`` client.
+    """Any server with an OpenAI-compatible interface, through the ``openai`` client.
 
     Raises:
         OptionError: if the price list is not one of ``prompt`` and ``completion``.
@@ -64,20 +71,36 @@ class OpenAI:
         ] = 3,
         usd_per_million: Annotated[
             dict[str, float] | None,
-            Field(description="what a million tokens cost: {prompt, completion}"),
+            Field(description="what a million tokens cost: {prompt, completion}, also cached"),
         ] = None,
+        api: Annotated[
+            Literal["chat", "responses"],
+            Field(description="the interface: Chat Completions, or Responses"),
+        ] = "chat",
     ) -> None:
         if usd_per_million is not None:
             _check_prices(usd_per_million)
-        self.model = model
+        _check_url(base_url)
+        if not _VARIABLE.fullmatch(key_env):
+            expected = "the name of an environment variable, which holds the key"
+            found = f"{len(key_env)} characters that are none"  # it may be a key that was pasted
+            raise OptionError("key_env", expected, found)
+        self.model, self._api = model, api
         self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._key_env = key_env
-        self._timeout, self._deadline, self._retries = timeout, deadline, retries
+        self._timeout, self._patience = timeout, Patience(retries, deadline)
         self._prices = usd_per_million
-        self._wire = Wire()
+        self._gate = Gate()
+        # What is known of the server is read when it is asked first.
+        self._servers = Servers()
+        self._wire: Wire | None = None
+        self._noted: dict[str, Any] = {}
         self._client: Any = None
-        self._sleep: Callable[[float], object] = time.sleep
-        self._clock: Callable[[], float] = time.monotonic
+
+    @property
+    def usd_per_million(self) -> Mapping[str, float] | None:
+        """The price list."""
+        return self._prices
 
     @property
     def priced(self) -> bool:
@@ -91,6 +114,10 @@ class OpenAI:
             return ()
         return (f"the environment variable {self._key_env} with an API key",)
 
+    def pass_through(self, gate: Gate) -> None:
+        """Send every attempt through this gate from now on."""
+        self._gate = gate
+
     def complete(self, request: ChatRequest) -> Completion:
         """The model's answer.
 
@@ -99,44 +126,57 @@ class OpenAI:
         """
         if self.missing:
             raise BackendError("permanent", f"expected {self.missing[0]}, found none")
-        end, failed = self._clock() + self._deadline, 0
+        try:
+            return persist(
+                lambda left_s: self._attempt(request, left_s), self._patience, self._gate.clock
+            )
+        except BackendError as error:
+            error.message = scrub(error.message, self._key())
+            error.args = (error.message,)
+            raise
+
+    def _attempt(self, request: ChatRequest, left_s: float) -> Completion:
+        """One answer; what a server does not know is left away, and it is asked again at once.
+
+        Raises:
+            BackendError: if there is none.
+        """
+        if self._wire is None:
+            self._noted = self._servers.read(self._about) or {}
+            self._wire = Wire(self._noted)
+        wire, end = self._wire, self._gate.clock.now() + left_s
         while True:
             try:
-                answer = self._attempt(request, end - self._clock())
-                return read_completion(answer, request, self._prices)
-            except BackendError as error:
-                raise BackendError(error.kind, self._scrub(error.message)) from None
+                with self._gate.admit(request, end - self._gate.clock.now()) as permit:
+                    answer = self._call(wire, request, end - self._gate.clock.now())
+                    completion = self._read(answer, request)
+                    permit.settle(completion.tokens)
             except _FailedError as failure:
-                if self._can_ask_for_less(failure) and self._wire.step_down(failure.text, request):
+                if _can_ask_for_less(failure) and wire.step_down(failure.message, request):
                     continue
-                failed += failure.kind == "transient"
-                delay = failure.after_s
-                if delay is None:
-                    delay = min(FIRST_DELAY_S * 2.0 ** max(failed - 1, 0), LONGEST_DELAY_S)
-                late = self._clock() + delay >= end
-                if failure.kind == "transient" and failed <= self._retries and not late:
-                    self._sleep(delay)
-                    continue
-                if failure.status >= 500 and not late and self._wire.drop_schema(request):
-                    failed = 0  # llama-cpp-python answers 500 to a schema
-                    continue
-                raise self._give_up(failure, failed) from None
+                if failure.status == 500:
+                    wire.broke(request)
+                raise self._explained(failure) from None
+            wire.heard(request, completion)
+            if wire.learned != self._noted:
+                self._noted = wire.learned
+                self._servers.write(self._about, self._noted)
+            return completion
 
-    @staticmethod
-    def _can_ask_for_less(failure: _FailedError) -> bool:
-        return failure.status in (400, 422) and not _OVERFLOW.search(failure.text)
+    def _read(self, answer: Any, request: ChatRequest) -> Completion:
+        read = read_response if self._api == "responses" else read_completion
+        completion = read(answer, request, self._prices)
+        return scrubbed(completion, self._key())
 
-    def _give_up(self, failure: _FailedError, failed: int) -> BackendError:
-        text = self._scrub(failure.text)
-        if failure.kind == "transient":
-            return BackendError("transient", f"{text} (attempt {failed}, the last)")
+    def _explained(self, failure: _FailedError) -> BackendError:
+        text = failure.message
         if failure.status in (401, 403):
             text += f" (the key is the value of {self._key_env})"
-        if _OVERFLOW.search(text):
+        if failure.kind == "repairable":
             text += " (the prompt is too long for this model: lower the driver's history)"
-        return BackendError("permanent", text)
+        return BackendError(failure.kind, text, after_s=failure.after_s)
 
-    def _attempt(self, request: ChatRequest, left_s: float) -> Any:
+    def _call(self, wire: Wire, request: ChatRequest, left_s: float) -> Any:
         """What the client returns, whatever it is.
 
         Raises:
@@ -147,12 +187,14 @@ class OpenAI:
 
         client = self._connect()
         limit = max(min(self._timeout, left_s), 0.001)
-        arguments = {**self._wire.arguments(request), "timeout": limit}
+        by_response = self._api == "responses"
+        create = client.responses.create if by_response else client.chat.completions.create
+        given = response_arguments(wire, request) if by_response else wire.arguments(request)
         try:
-            return _bounded(lambda: client.chat.completions.create(**arguments), limit)
+            return _bounded(lambda: create(**given, timeout=limit), limit)
         except openai.APIStatusError as error:
             raise _FailedError(
-                _kind(error.status_code, error.code, error.type),
+                _kind(error.status_code, error.code, error.type, error.message),
                 f"{error.status_code} {error.message}",
                 error.status_code,
                 _retry_after(error.response.headers),
@@ -166,8 +208,9 @@ class OpenAI:
             self._client = None  # its connection still waits
             raise _FailedError("transient", f"no whole answer after {limit:.3g} s") from None
         except openai.APIError as error:
-            raise _FailedError(_kind(0, error.code, error.type), error.message) from None
-        except (ValueError, RecursionError) as error:
+            kind = _kind(0, error.code, error.type, error.message)
+            raise _FailedError(kind, error.message) from None
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             text = f"the answer cannot be read: {type(error).__name__}: {error}"
             raise BackendError("content", text) from None
 
@@ -180,31 +223,39 @@ class OpenAI:
             )
         return self._client
 
+    @property
+    def _about(self) -> dict[str, str]:
+        """Whom notes on the server are about."""
+        url = (self._base_url or "").rpartition("@")[2]  # a variable's URL may hold a password
+        return {"base_url": url, "model": self.model, "api": self._api}
+
     def _key(self) -> str:
         return os.environ.get(self._key_env, "").strip()
 
-    def _scrub(self, text: str) -> str:
-        """A message without the key, whole or as servers abbreviate it."""
-        key = self._key()
-        text = text.replace(key, "[key]") if key else text
-        return _LOOKS_LIKE_A_KEY.sub("[key]", text)[:1000]
 
-
-class _FailedError(Exception):
+class _FailedError(BackendError):
     """One attempt that failed, for a reason that may pass or not."""
 
-    def __init__(self, kind: str, text: str, status: int = 0, after_s: float | None = None) -> None:
-        super().__init__(text)
-        self.kind, self.text, self.status, self.after_s = kind, text, status, after_s
+    def __init__(
+        self, kind: ErrorKind, text: str, status: int = 0, after_s: float | None = None
+    ) -> None:
+        super().__init__(kind, text, after_s=after_s)
+        self.status = status
+
+
+def _can_ask_for_less(failure: _FailedError) -> bool:
+    return failure.status in (400, 422) and failure.kind != "repairable"
 
 
 class _TooLateError(Exception):
     """A call that did not end in time."""
 
 
-def _kind(status: int, code: object, type_: object) -> str:
+def _kind(status: int, code: object, type_: object, text: str) -> ErrorKind:
     if "insufficient_quota" in (code, type_):
         return "permanent"
+    if status == 413 or _OVERFLOW.search(f"{code} {type_} {text}"):
+        return "repairable"
     passing = status in (408, 409, 429) or status >= 500 or status == 0
     return "transient" if passing else "permanent"
 
@@ -221,12 +272,22 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _check_prices(prices: Mapping[str, float]) -> None:
-    if set(prices) != PRICE_KEYS:
+    if not PRICE_KEYS <= set(prices) <= {*PRICE_KEYS, "cached"}:
         found = ", ".join(sorted(prices)) or "nothing"
         raise OptionError("usd_per_million", "prices for prompt and completion", found)
     for name, value in prices.items():
         if not 0 <= value < float("inf"):
             raise OptionError("usd_per_million", f"a price of at least 0 for {name}", f"{value}")
+
+
+def _check_url(url: str | None) -> None:
+    """A URL is recorded, so nothing secret may stand in it."""
+    parts = urlsplit(url or "http://none")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OptionError("base_url", "a URL, as http://localhost:8000/v1", "another text")
+    if parts.username or parts.password or parts.query:
+        expected = "a URL without user, password and query (the key comes from key_env)"
+        raise OptionError("base_url", expected, f"one at {parts.hostname} with them")
 
 
 def _bounded(call: Callable[[], T], limit_s: float) -> T:

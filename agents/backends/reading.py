@@ -39,10 +39,12 @@ def read_completion(
     if choices is not None and not isinstance(choices, list):
         raise BackendError("content", f"expected a list of choices, found {choices!r:.120}")
     message = getattr(choices[0], "message", None) if choices else None
-    text = _text(getattr(message, "content", None))
+    text = _text(getattr(message, "content", None)) or _called(message)
     refusal = _text(getattr(message, "refusal", None))
     reason = getattr(choices[0], "finish_reason", None) if choices else "no_choices"
-    prompt, completion, estimated = _usage(getattr(answer, "usage", None), request, text)
+    usage = getattr(answer, "usage", None)
+    prompt, completion, estimated = _usage(usage, request, text)
+    cached = 0 if estimated else min(_cached(usage), prompt)
     return Completion(
         text=text,
         finish_reason=reason if isinstance(reason, str) else None,
@@ -52,8 +54,16 @@ def read_completion(
         prompt_tokens=prompt,
         completion_tokens=completion,
         usage_estimated=estimated,
-        usd=price(prompt, completion, prices),
+        usd=price(prompt, completion, prices, cached),
+        cached_tokens=cached,
     )
+
+
+def _called(message: Any) -> str | None:
+    """The arguments of the first tool that an answer calls: where one is asked for, they are it."""
+    calls = getattr(message, "tool_calls", None)
+    function = getattr(calls[0], "function", None) if isinstance(calls, list) and calls else None
+    return _text(getattr(function, "arguments", None))
 
 
 def _text(value: Any) -> str | None:
@@ -72,11 +82,22 @@ def _text(value: Any) -> str | None:
 
 def _usage(usage: Any, request: ChatRequest, text: str | None) -> tuple[int, int, bool]:
     """Prompt and completion tokens, and whether they are estimates."""
-    counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    known = [
-        c for c in counts if isinstance(c, int) and not isinstance(c, bool) and 0 <= c < MOST_TOKENS
-    ]
+    counts = [_count(getattr(usage, name, None)) for name in ("prompt_tokens", "completion_tokens")]
+    known = [count for count in counts if count is not None]
     if len(known) == 2:
         return known[0], known[1], False
     asked = sum(estimate_tokens(content) for _, content in request.messages)
     return asked, estimate_tokens(text or ""), True
+
+
+def _cached(usage: Any) -> int:
+    """How many tokens of the prompt the server says that it had read before."""
+    return (
+        _count(getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)) or 0
+    )
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, None where it makes no sense."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_whole and 0 <= value < MOST_TOKENS else None

@@ -11,8 +11,11 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from virtual import VirtualClock
 
+from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.openai import OpenAI
+from kernelwright.agents.backends.wire import FORMATS
 from kernelwright.agents.chat import BackendError, ChatRequest, classify
 from kernelwright.env.options import OptionError
 
@@ -81,7 +84,8 @@ class Server:
 
 
 @pytest.fixture
-def server(monkeypatch):
+def server(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", NO_KEY, "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -96,11 +100,14 @@ def backend(server):
     def make(*script, **options):
         server.script = list(script)
         found = OpenAI(model="m", base_url=server.url, **{"retries": 2, **options})
-        found.slept = []
-        found._sleep = found.slept.append
+        found.pass_through(Gate(clock=VirtualClock()))
         return found
 
     return make
+
+
+def slept(backend):
+    return backend._gate.clock.slept
 
 
 def error_of(backend, request=REQUEST):
@@ -210,7 +217,7 @@ def test_what_may_pass_is_tried_again(server, backend, status):
     found = backend(failure(status), failure(status), completion())
     assert found.complete(REQUEST).text == "hi"
     assert len(server.asked) == 3
-    assert found.slept == [0.5, 1.0]
+    assert slept(found) == [0.5, 1.0]
 
 
 def test_what_does_not_pass_ends_after_the_last_attempt(server, backend):
@@ -244,29 +251,26 @@ def test_the_server_says_how_long_to_wait(backend):
         completion(),
     )
     found.complete(REQUEST)
-    assert found.slept == [1.5, 3.0]
+    assert slept(found) == [1.5, 3.0]
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun(server, backend):
     found = backend(failure(429, headers={"retry-after": "300"}), deadline=100.0)
     assert error_of(found).kind == "transient"
-    assert found.slept == []
+    assert slept(found) == []
     assert len(server.asked) == 1
 
 
 def test_attempts_end_at_the_deadline(backend):
     found = backend(failure(500), deadline=3.0, retries=20)
-    now = [0.0]
-    found._clock = lambda: now[0]
-    found._sleep = lambda seconds: now.__setitem__(0, now[0] + seconds)
     assert error_of(found).kind == "transient"
-    assert now[0] <= 3.0
+    assert 0 < found._gate.clock.now() <= 3.0
 
 
 def test_a_context_that_is_too_long_says_what_to_lower(server, backend):
     text = "maximum context length is 4096 tokens, reduce max_tokens"
     error = error_of(backend(failure(400, text, code="context_length_exceeded")))
-    assert error.kind == "permanent"
+    assert error.kind == "repairable"
     assert "lower the driver's history" in error.message
     assert len(server.asked) == 1
 
@@ -339,28 +343,12 @@ def test_a_server_that_wants_less_is_asked_for_less(server, backend):
     assert server.asked[-1] == last
 
 
-def test_a_schema_is_asked_for_more_and_more_loosely(server, backend):
-    refusal = failure(400, "response_format json_schema is not supported")
-    found = backend(refusal, refusal, completion("{}"))
-    assert found.complete(BY_SCHEMA).text == "{}"
-    kinds = [asked.get("response_format", {}).get("type") for asked in server.asked]
-    assert kinds == ["json_schema", "json_object", None]
-    sent = server.asked[0]["response_format"]["json_schema"]
-    assert sent == {"name": "answer", "strict": True, "schema": {"type": "object"}}
-
-
-def test_a_server_that_breaks_on_a_schema_is_asked_without(server, backend):
-    found = backend(*[failure(500, "oops")] * 6, completion("{}"))
-    assert found.complete(BY_SCHEMA).text == "{}"
-    assert len(server.asked) == 7
-
-
 def test_a_server_that_refuses_everything_ends(server, backend):
     error = error_of(
-        backend(failure(400, "temperature seed max_tokens response_format")), BY_SCHEMA
+        backend(failure(400, "temperature seed max_tokens response_format tools")), BY_SCHEMA
     )
     assert error.kind == "permanent"
-    assert len(server.asked) == 3
+    assert len(server.asked) == len(FORMATS) - 1 + 3 + 1
 
 
 def test_the_key_is_sent_and_never_shown(server, backend, monkeypatch, caplog):

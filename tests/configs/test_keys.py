@@ -10,9 +10,10 @@ import typing
 import pytest
 import yaml
 
+from kernelwright.agents.backends.limits import Limits
 from kernelwright.configs import api
 from kernelwright.configs.load import CONFIGS_DIR, GIVEN, TABLES, read_document, shipped_configs
-from kernelwright.configs.resolve import options_model, resolve
+from kernelwright.configs.resolve import options_model, parameter_name, resolve
 from kernelwright.configs.schema import PLANNED_KEYS, CampaignFile
 from kernelwright.evaluators.noise import Noise
 
@@ -30,7 +31,7 @@ ON_A_MODEL = {
         "race": {"rounds": 1},
         "confirm": {"finalists": 1, "alpha": 0.02, "process_pairs": 3, "pairs": 2},
     },
-    "budget": {"trials": 12, "seconds": 50.0, "calls": 9, "tokens": 99},
+    "budget": {"trials": 12, "seconds": 50.0, "calls": 9, "tokens": 99, "usd": 1.0},
     "stop": {"roofline": 0.99, "plateau": 50, "target": {"us": 1.0}},
     "cache": {"folder": "known", "read": True, "write": True},
     "batch": 3,
@@ -69,7 +70,11 @@ BY_A_MODEL = {
     "space": {"kind": "source", "file": "kernel.c", "regions": ["body"]},
     "target": {"name": "cpu", "flags": ["-O1"]},
     "driver": {"name": "llm"},
-    "agents": {"backend": {"name": "mock"}, "prompt": "refine"},
+    "agents": {
+        "backend": {"name": "mock"},
+        "prompt": "refine",
+        "prices": {"mock": {"prompt": 1.0, "completion": 1.0, "cached": 0.5}},
+    },
     "judge": {"confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
     "budget": {"calls": 1},
 }
@@ -160,7 +165,7 @@ def test_every_option_is_used_by_what_it_configures(kind, name, table):
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
     for option in options:
-        assert option in names, f"{kind} {name}: option {option} has no reader"
+        assert parameter_name(option) in names, f"{kind} {name}: option {option} has no reader"
 
 
 def test_every_kind_of_noise_is_read():
@@ -179,6 +184,8 @@ def test_every_key_and_option_is_documented():
     for kind, name, table in FACTORIES:
         for option in options_model(resolve(table, name), GIVEN[kind]).model_fields:
             assert f"`{option}`" in text, f"docs/campaigns.md lacks `{option}` of {name}"
+    for limit in Limits.model_fields:
+        assert f"`{limit}`" in text, f"docs/campaigns.md lacks `{limit}` of limits"
     for path in PLANNED_KEYS:
         assert f"`{'.'.join(path)}`" in text, f"docs/campaigns.md lacks `{'.'.join(path)}`"
 

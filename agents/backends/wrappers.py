@@ -1,0 +1,136 @@
+"""What is put around a backend of any kind: limits, prices, a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from kernelwright.agents.backends.gate import Gate
+from kernelwright.agents.backends.limits import Limits
+from kernelwright.agents.backends.retrying import Patience, persist
+from kernelwright.agents.chat import ChatModel, ChatRequest, Completion, price
+from kernelwright.agents.ledger import Ledger
+from kernelwright.env.options import OptionError
+
+
+@runtime_checkable
+class Gated(Protocol):
+    """A backend that makes several attempts at an answer, each of which is to pass a gate."""
+
+    def pass_through(self, gate: Gate) -> None:
+        """Send every attempt through this gate from now on."""
+        ...
+
+
+class Around:
+    """A backend around another one: the same in everything that is not said otherwise."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        self.inner = inner
+
+    @property
+    def model(self) -> str:
+        """The inner one's."""
+        return self.inner.model
+
+    @property
+    def priced(self) -> bool:
+        """Whether the inner one is."""
+        return self.inner.priced
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the inner one lacks."""
+        return self.inner.missing
+
+    @property
+    def usd_per_million(self) -> Mapping[str, float] | None:
+        """The inner one's price list, None where it tells none."""
+        found: Mapping[str, float] | None = getattr(self.inner, "usd_per_million", None)
+        return found
+
+    def complete(self, request: ChatRequest) -> Completion:
+        """The inner one's answer."""
+        return self.inner.complete(request)
+
+
+class Limited(Around):
+    """A backend within limits. One that makes attempts of its own has each of them limited, any
+    other one whole calls.
+    """
+
+    def __init__(self, inner: ChatModel, limits: Limits, gate: Gate | None = None) -> None:
+        super().__init__(inner)
+        self._gate = gate or Gate(limits)
+        self._patience = Patience(limits.retries)
+        self._is_gated = isinstance(inner, Gated)
+        if isinstance(inner, Gated):
+            if limits.retries:  # two layers of retries would multiply
+                expected = "none, as this backend has retries of its own"
+                raise OptionError("limits.retries", expected, str(limits.retries))
+            inner.pass_through(self._gate)
+
+    def complete(self, request: ChatRequest) -> Completion:
+        """The answer, when it may be asked for.
+
+        Raises:
+            BackendError: if there is none, or no room within the limits.
+        """
+        if self._is_gated:
+            return self.inner.complete(request)
+        return persist(lambda left_s: self._once(request, left_s), self._patience, self._gate.clock)
+
+    def _once(self, request: ChatRequest, left_s: float) -> Completion:
+        with self._gate.admit(request, left_s) as permit:
+            answer = self.inner.complete(request)
+            permit.settle(answer.tokens)
+            return answer
+
+
+class Priced(Around):
+    """A backend whose answers cost what a price list says."""
+
+    def __init__(self, inner: ChatModel, usd_per_million: Mapping[str, float]) -> None:
+        super().__init__(inner)
+        self._prices = usd_per_million
+
+    @property
+    def priced(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def usd_per_million(self) -> Mapping[str, float]:
+        """The list."""
+        return self._prices
+
+    def complete(self, request: ChatRequest) -> Completion:
+        """The answer with its price."""
+        answer = self.inner.complete(request)
+        usd = price(
+            answer.prompt_tokens, answer.completion_tokens, self._prices, answer.cached_tokens
+        )
+        return replace(answer, usd=usd)
+
+
+class Budgeted(Around):
+    """A backend that is not asked beyond a budget."""
+
+    def __init__(self, inner: ChatModel, ledger: Ledger) -> None:
+        super().__init__(inner)
+        self._ledger = ledger
+
+    def complete(self, request: ChatRequest) -> Completion:
+        """The answer.
+
+        Raises:
+            BudgetSpentError: if a limit of the budget is reached.
+            BackendError: if there is none.
+        """
+        self._ledger.reserve(request, self.usd_per_million)
+        try:
+            return self.inner.complete(request)
+        except BaseException:
+            self._ledger.release(request)
+            raise

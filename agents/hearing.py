@@ -1,0 +1,69 @@
+"""Between a campaign and a driver that asks models: whoever learns from answers hears what is
+recorded of them and what trials the driver is told, in one order, be it now or when a record is
+replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernelwright.agents.chat import BudgetSpentError, Hears
+from kernelwright.env.types import Proposal
+from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.trial import Event, Trial
+
+
+class HeardJournal:
+    """A journal whose events are heard, each once, when it is recorded or read back."""
+
+    def __init__(self, journal: Journal, ears: Sequence[Hears]) -> None:
+        self._journal, self._ears = journal, tuple(ears)
+        self._heard: set[tuple[str, int, int]] = set()
+
+    def past(self, kind: str, ask: int, slot: int) -> Event | None:
+        """The event of that place that an earlier sitting recorded."""
+        found = self._journal.past(kind, ask, slot)
+        if found is not None:
+            self._hear(found)
+        return found
+
+    def record(self, event: Event) -> None:
+        """Record an event, and let it be heard."""
+        self._journal.record(event)
+        self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        place = (event.kind, event.ask, event.slot)
+        if place not in self._heard:
+            self._heard.add(place)
+            for ear in self._ears:
+                ear.hear(event)
+
+
+class HeardDriver:
+    """A driver whose trials are heard, and who has nothing to propose once a budget is spent."""
+
+    def __init__(self, driver: Driver, ears: Sequence[Hears]) -> None:
+        self._driver, self._ears = driver, tuple(ears)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why there is nothing more to propose."""
+        return self._driver.stopped
+
+    def ask(self, n: int) -> Sequence[Proposal]:
+        """The driver's proposals; none where its first call would be beyond the budget."""
+        try:
+            return self._driver.ask(n)
+        except BudgetSpentError:
+            return ()
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Let trials be heard, then tell the driver."""
+        for ear in self._ears:
+            ear.tell(trials)
+        self._driver.tell(trials)

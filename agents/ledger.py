@@ -1,0 +1,59 @@
+"""What a campaign has spent on models, and whether there may be one call more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from kernelwright.agents.chat import BudgetSpentError, ChatRequest, estimate_tokens, price
+from kernelwright.search.plan import Budget
+from kernelwright.search.spending import Spent, limit_reached
+from kernelwright.search.trial import MODEL_CALL, Event, Trial
+
+
+class Ledger:
+    """Counts what the record says was spent, and what calls on their way may come to at most.
+
+    A call is made while something is left of every limit, so calls one after the other exceed one
+    by what the last of them cost and no more. Calls at the same time are counted at their most
+    until they have come back.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._spent = Spent()
+        self._reserved: dict[str, Spent] = {}
+        self._lock = threading.Lock()
+
+    def hear(self, event: Event) -> None:
+        """Count a call that is in the record, whatever sitting made it."""
+        if event.kind == MODEL_CALL:
+            with self._lock:
+                self._reserved.pop(str(event.data["key"]), None)
+                self._spent += Spent.of(event)
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Trials cost no calls."""
+
+    def reserve(self, request: ChatRequest, usd_per_million: Mapping[str, float] | None) -> None:
+        """Set aside what a call may cost at most.
+
+        Raises:
+            BudgetSpentError: if a limit is reached without it.
+        """
+        asked = sum(estimate_tokens(text) for _, text in request.messages)
+        most = Spent(
+            1,
+            asked + request.max_tokens,
+            Spent.picodollars(price(asked, request.max_tokens, usd_per_million)),
+        )
+        with self._lock:
+            reached = limit_reached(self._budget, sum(self._reserved.values(), self._spent))
+            if reached is not None:
+                raise BudgetSpentError(f"budget.{reached[0]}: {reached[1]}")
+            self._reserved[request.key] = most
+
+    def release(self, request: ChatRequest) -> None:
+        """A call came to nothing."""
+        with self._lock:
+            self._reserved.pop(request.key, None)
