@@ -20,6 +20,7 @@ from kernelwright.env.types import Candidate, Directive, Language
 
 MOST_LISTED = 40
 MOST_SHOWN = 6000
+OPTIONAL = "the program may be left out, then it is the one under work"
 
 
 class ToolError(Exception):
@@ -65,7 +66,7 @@ class Bench:
             ("write(program)", 'put a whole program in its place, as `{"program": TEXT}`'),
             ("undo()", "take the last change back"),
             ("show()", "what the program is now"),
-            ("estimate()", "what a model expects of it; costs nothing, and may be wrong"),
+            ("estimate(program)", f"what a model expects; costs nothing, may be wrong; {OPTIONAL}"),
         ]
 
     def call(self, action: Action) -> str:
@@ -147,8 +148,17 @@ class Bench:
         return fenced(text[:MOST_SHOWN], mark)
 
     def _estimate(self, arguments: Mapping[str, Any]) -> str:
-        _only(arguments)
+        self.place(arguments)
         return self._expect(self.current)
+
+    def place(self, arguments: Mapping[str, Any]) -> None:
+        """Put a program into the place of the current one, if the arguments hold one.
+
+        Raises:
+            ToolError: if they hold anything else, or it cannot be read or is not in the space.
+        """
+        if arguments:
+            self._write(arguments)
 
 
 def _only(arguments: Mapping[str, Any], *names: str) -> list[Any]:

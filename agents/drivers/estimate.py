@@ -45,14 +45,15 @@ class Estimator:
         self._learn()
         known = self._known.get(candidate.key)
         if known is not None:
-            return f"it was measured: speedup {2**known:.4g}x over the baseline"
+            return f"it was measured: speedup {2**known:.4g} over the baseline"
         least = 0 if needs(self._model) == 0 else max(LEAST, needs(self._model))
         if self._model.count < least:
-            return f"nothing yet: {self._model.count} trials are known, {least} are needed"
+            return f"none yet: {self._model.count} trials are known, {least} are needed"
         rows = np.stack([self._space.features(each) for each in (candidate, than)])
         here, there = self._model.predict(rows).tolist()
         faster = min(max(there - here, -20.0), 20.0)
-        return f"{2**faster:.3g}x the speed of the program it was made from ({self._name})"
+        what = "times the speed of the program it was made from"
+        return f"estimate: {2**faster:.3g} {what} ({self._name}, {self._model.count} trials)"
 
     def _learn(self) -> None:
         if self._waiting:

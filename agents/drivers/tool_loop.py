@@ -16,7 +16,7 @@ from pydantic import Field
 
 from kernelwright.agents.chat import ChatModel
 from kernelwright.agents.desk import Desk
-from kernelwright.agents.drivers.bench import Bench, ToolError
+from kernelwright.agents.drivers.bench import OPTIONAL, Bench, ToolError
 from kernelwright.agents.drivers.estimate import Estimator
 from kernelwright.agents.marks import ACTION, Action
 from kernelwright.agents.memory import failure_of, speedup
@@ -28,8 +28,8 @@ from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Trial
 
 JUDGED = (
-    ("measure()", "have the program judged, and go on with the verdict"),
-    ("submit()", "have the program judged, and end"),
+    ("measure(program)", f"have it judged, and go on with the verdict; {OPTIONAL}"),
+    ("submit(program)", f"have it judged, and end; {OPTIONAL}"),
 )
 TOOL = "tool"
 MOST_RECORDED = 500
@@ -169,13 +169,14 @@ class ToolLoop:
     def _done(self, said: Said, bench: Bench, origin: Candidate) -> Draft | str:
         """What an action comes to: a program to be judged, or what the tool says."""
         action: Action = said.value
-        if action.tool in ("measure", "submit"):
-            found = self._desk.talk.draft(bench.current, (origin.key,), said)
-            return f"refused: {found.reason}" if isinstance(found, Useless) else found
         try:
-            return bench.call(action)
+            if action.tool not in ("measure", "submit"):
+                return bench.call(action)
+            bench.place(action.arguments)
         except ToolError as error:
             return f"refused: {error}"
+        found = self._desk.talk.draft(bench.current, (origin.key,), said)
+        return f"refused: {found.reason}" if isinstance(found, Useless) else found
 
     def _told(self, turn: Turn, said: str, bench: Bench, result: str, left: int) -> Turn:
         desk = self._desk
