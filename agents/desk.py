@@ -107,7 +107,12 @@ class Desk:
         return hints[(self.seed + self.talk.asks + number) % len(hints)]
 
     def page(
-        self, number: int, parent: Parent | None, *added: str, mark: Mark | None = None, **shown: Any
+        self,
+        number: int,
+        parent: Parent | None,
+        *added: str,
+        mark: Mark | None = None,
+        **shown: Any,
     ) -> tuple[Message, ...]:
         """The first messages about an idea.
 
@@ -180,9 +185,7 @@ class Desk:
         said: Message = ("assistant", useless.text[:MOST_QUOTED])
         return Turn((*turn.messages, said, again), turn.parent, turn.attempt + 1, turn.mark)
 
-    def insisted(
-        self, turn: Turn, attempts: int
-    ) -> Generator[Turn, Reply, tuple[Turn, Reply]]:
+    def insisted(self, turn: Turn, attempts: int) -> Generator[Turn, Reply, tuple[Turn, Reply]]:
         """Part of an idea: ask, and say what was wrong with a useless answer, some times. Gives the
         last turn and what came back.
         """

@@ -1,4 +1,6 @@
-"""Answers that are no program: plans, reviews and actions, each a fenced block with its own mark."""
+"""Answers that are no program: plans, reviews and actions, each a fenced block with a mark of its
+own.
+"""
 
 from __future__ import annotations
 

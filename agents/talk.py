@@ -229,9 +229,7 @@ class Talk:
         parents = () if turn.parent is None else (turn.parent.key,)
         return self.draft(found, parents, Said(None, text, slot, request.key))
 
-    def draft(
-        self, found: Candidate, parents: tuple[str, ...], said: Said
-    ) -> Draft | Useless:
+    def draft(self, found: Candidate, parents: tuple[str, ...], said: Said) -> Draft | Useless:
         """A program that somebody wants judged, or why it will not be."""
         violations = self._space.check(found)
         if violations:

@@ -109,7 +109,7 @@ class Bench:
             except (TraceError, ValueError) as error:
                 raise ToolError(str(error)) from None
             trace = (*self.current.payload, *found)
-            return self._take(Candidate(Language.SCHEDULE, trace))  # type: ignore[arg-type]
+            return self._take(Candidate(Language.SCHEDULE, trace))
         changes = arguments.get("changes", arguments)
         if not isinstance(changes, Mapping) or not changes:
             raise ToolError('expected {"changes": {KNOB: VALUE}}')

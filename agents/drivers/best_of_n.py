@@ -52,7 +52,14 @@ class BestOfN:
         )
         start = self._desk.dialect.start()
         parent = None if start is None else self._desk.parent(start)
-        shown = {"tried": [], "count": 0, "pending": [], "failures": [], "batch": 1, "hint": HINT}
+        shown: dict[str, Any] = {
+            "tried": [],
+            "count": 0,
+            "pending": [],
+            "failures": [],
+            "batch": 1,
+            "hint": HINT,
+        }
         self._question = Turn(self._desk.page(0, parent, **shown), start)
 
     @property

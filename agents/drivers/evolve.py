@@ -3,8 +3,8 @@
 A proposal belongs to an island and has a parent there. Beside the parent the prompt shows other
 good programs, half of them the best, half of them unlike the parent. A share of the proposals has
 two parents: first the model writes a plan that joins what is good in both, then the code for it, so
-that ideas are crossed rather than lines (as in cuPilot, arXiv 2512.16465). Instructions may compete,
-too (`instructions.py`).
+that ideas are crossed rather than lines (as in cuPilot, arXiv 2512.16465). Instructions may
+compete, too (`instructions.py`).
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ class Evolve:
             return [other]
         return [other, desk.text("plan", plan=reply.value, move=None)]
 
-    def _renewed(
-        self, number: int, instructions: Instructions
-    ) -> Generator[Turn, Reply, None]:
+    def _renewed(self, number: int, instructions: Instructions) -> Generator[Turn, Reply, None]:
         """From time to time, ask for an instruction that is better than the least useful one."""
         if not instructions.is_due:
             return

@@ -7,6 +7,7 @@ batch of n keeps n conversations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -59,9 +60,7 @@ class Refine:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
-        turns: Annotated[
-            int, Field(ge=1, le=32, description="programs of one conversation")
-        ] = 4,
+        turns: Annotated[int, Field(ge=1, le=32, description="programs of one conversation")] = 4,
         history: History = 8,
         parents: Parents = 3,
         attempts: Attempts = 2,
@@ -129,13 +128,9 @@ class Refine:
         if trial is None or waiting.programs >= self._turns:
             return None
         failure = None if trial.objective is not None else failure_of("", trial)
-        before = waiting.turn.parent and desk.trials.get(waiting.turn.parent.key)
-        slower = (
-            trial.objective is not None
-            and before is not None
-            and before.objective is not None
-            and before.objective > trial.objective
-        )
+        parent = waiting.turn.parent
+        before = None if parent is None else desk.trials.get(parent.key)
+        slower = _height(trial) < _height(before)
         text = desk.text(
             "verdict",
             result=failure.status if failure else f"it passed, speedup {speedup(trial)}",
@@ -149,3 +144,10 @@ class Refine:
         )
         turn = desk.follow(waiting.turn, waiting.said, text)
         return Turn(turn.messages, trial.candidate)
+
+
+def _height(trial: Trial | None) -> float:
+    """A trial's objective; below all others where there is none."""
+    if trial is None or trial.objective is None:
+        return -math.inf
+    return trial.objective

@@ -82,9 +82,9 @@ class Sequential:
                 slot,
                 parent,
                 tried=[] if last is None else [Row(line, speedup(last))],
-                failures=[] if last is None or last.objective is not None else [
-                    failure_of(line, last)
-                ],
+                failures=[]
+                if last is None or last.objective is not None
+                else [failure_of(line, last)],
             ),
             candidate,
         )

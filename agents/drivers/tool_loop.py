@@ -125,19 +125,21 @@ class ToolLoop:
             measured = 0
         else:
             bench, origin, measured = waiting.bench, waiting.origin, waiting.measured
+        said: Said | None = None
         for left in reversed(range(self._steps)):
             turn, reply = yield from desk.insisted(turn, self._attempts)
             if not isinstance(reply, Said):
                 return None
-            result = self._done(reply, bench, origin)
+            said = reply
+            result = self._done(said, bench, origin)
             if isinstance(result, Draft):
-                if reply.value.tool == "measure" and measured < self._measurements:
-                    self._open[number] = Session(turn, reply.text, bench, origin, measured + 1)
+                if said.value.tool == "measure" and measured < self._measurements:
+                    self._open[number] = Session(turn, said.text, bench, origin, measured + 1)
                 return result
-            desk.talk.note(TOOL, reply.slot, tool=reply.value.tool, said=result[:MOST_RECORDED])
-            turn = self._told(turn, reply.text, bench, result, left)
+            desk.talk.note(TOOL, said.slot, tool=said.value.tool, said=result[:MOST_RECORDED])
+            turn = self._told(turn, said.text, bench, result, left)
         # What is under work when the steps are used up.
-        last = desk.talk.draft(bench.current, (origin.key,), reply)
+        last = said and desk.talk.draft(bench.current, (origin.key,), said)
         return last if isinstance(last, Draft) else None
 
     def _begun(self, number: int) -> tuple[Turn, Bench, Candidate]:
@@ -145,9 +147,7 @@ class ToolLoop:
         desk = self._desk
         start, parent = desk.memory.parent(desk.rng(number), greedy=number == 0)
         assert start is not None
-        bench = Bench(
-            desk.space, desk.dialect, start, lambda c: self._estimator.expected(c, start)
-        )
+        bench = Bench(desk.space, desk.dialect, start, lambda c: self._estimator.expected(c, start))
         tools = [*bench.tools(), *(JUDGED if self._measurements else JUDGED[1:])]
         section = desk.text("tools", tools=tools, steps=self._steps)
         return Turn(desk.page(number, parent, section, mark=ACTION), start, 1, ACTION), bench, start

@@ -116,7 +116,7 @@ class Scripted:
 
 
 class AgentContract:
-    """A search is a function of seed, batch, told trials and answers; useless answers are events."""
+    """A search is a function of seed, batch, told trials and answers; useless ones are events."""
 
     agent: str
     options: dict = {}  # noqa: RUF012 - a subclass has its own
@@ -203,7 +203,7 @@ class AgentContract:
         for name in self.spaces:
             journal, world = recording(), worlds[name]
             driver = self.make(world, journal, faults=1.0, seed=1)
-            asked, trials = world.play(driver, asks=12)
+            world.play(driver, asks=12)
             table = confusion(journal.events)
             for (tag, found), times in table.items():
                 bad = ("truncated", "refused", "empty", "prose", "unparsable", "wrong_schema")
@@ -248,5 +248,3 @@ class AgentContract:
             driver.tell([judged(0, world.space.default, objective)])
             asked, _ = world.play(driver, asks=4)
             assert world.space.default not in [p.candidate for ps in asked for p in ps]
-
-
