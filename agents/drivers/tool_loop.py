@@ -68,7 +68,8 @@ class ToolLoop:
             int, Field(ge=0, le=64, description="programs that one session may have measured")
         ] = 3,
         model: Annotated[
-            str, Field(description="what estimates: ridge, trees, prior or a dotted path")
+            str,
+            Field(description="what estimates: ridge, trees, prior, a CPU table or a dotted path"),
         ] = "ridge",
         history: History = 8,
         parents: Parents = 3,

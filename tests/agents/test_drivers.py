@@ -466,3 +466,17 @@ def test_a_hybrid_goes_on_without_a_model_that_gives_nothing(worlds, recording):
 def test_a_polisher_that_cannot_be_is_refused(worlds, recording, name, polish):
     with pytest.raises(OptionError, match="polish: expected"):
         worlds[name].driver(recording(), agent="hybrid", polish=polish)
+
+
+def test_the_analytic_model_of_a_cpu_estimates_schedules(worlds, recording):
+    program = "split('j', 16)\nreorder('jo', 'p', 'ji')\nvectorize('ji')"
+    world = worlds["schedule"]
+    model = Scripted(action=[act("write", program=program), act("estimate"), act("submit")])
+    driver = world.driver(
+        recording(), agent="tool_loop", backend=model, batch=1, model="cpu-lecture"
+    )
+    driver.ask(1)
+    said = model.requests[2].messages[-1][1]
+    assert float(re.search(r"estimate: ([0-9.]+) times the speed", said)[1]) > 2
+    with pytest.raises(OptionError, match="model: expected schedules"):
+        worlds["knobs"].driver(recording(), agent="tool_loop", model="cpu-lecture")
