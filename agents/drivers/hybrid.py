@@ -1,4 +1,5 @@
-"""A hybrid: the model proposes a few seeds, then a classical driver searches the space.
+"""A hybrid: the model proposes a few seeds, then a classical driver searches the space. Where
+candidates are C, which a classical driver cannot write, see `templates.py`.
 
 Seeds are put to the test. The classical driver first makes ``test`` proposals of its own, without
 knowing the seeds. Those seeds that are faster than all of these are told to it and it goes on from
@@ -16,8 +17,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.chat import ChatModel, digest
 from kernelwright.agents.desk import Desk
+from kernelwright.agents.drivers.templates import Templates
 from kernelwright.agents.options import (
     Attempts,
     History,
@@ -26,15 +28,18 @@ from kernelwright.agents.options import (
     Structured,
     Temperature,
 )
-from kernelwright.agents.talk import Turn
+from kernelwright.agents.talk import Turn, Useless
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import Problem, Proposal
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Knob, Language, Problem, Proposal
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.drivers import DRIVERS
 from kernelwright.search.trial import Trial, event
 
 SEEDS = "seeds"
 UNFIT = ("listed",)
+# Stands for the macros of a template, of which none is known before the model has written it.
+TRIAL_SPACE = KnobSpace([Knob("A", (1, 2)), Knob("B", (1, 2))])
 
 
 class Hybrid:
@@ -53,10 +58,15 @@ class Hybrid:
         polish: Annotated[
             str, Field(description="the driver that goes on, with its default options")
         ] = "auto",
-        seeds: Annotated[int, Field(ge=1, description="proposals of the model")] = 8,
+        seeds: Annotated[
+            int, Field(ge=1, description="proposals of the model; of C, in each round")
+        ] = 8,
         test: Annotated[
             int, Field(ge=1, description="the driver's own proposals that seeds must beat")
         ] = 8,
+        tuning: Annotated[
+            int, Field(ge=1, description="of C: trials of a template's macros in a round")
+        ] = 16,
         history: History = 8,
         parents: Parents = 3,
         attempts: Attempts = 2,
@@ -64,14 +74,6 @@ class Hybrid:
         temperature: Temperature = 0.8,
         structured: Structured = False,
     ) -> None:
-        self._left, self._test, self._attempts = seeds, test, attempts
-        self._journal = journal
-        self._polisher = polisher(polish, space, seed=seed, batch=batch, problem=problem)
-        self._name = f"hybrid {polish}"
-        self._sown: set[str] = set()  # keys of seeds
-        self._seeds: list[Trial] = []  # told, and not decided about
-        self._own: list[Trial] = []  # of the polisher before the decision
-        self._asked: list[str] = []  # keys of the polisher's proposals that it was not told of
         self._desk = Desk(
             space,
             name="hybrid",
@@ -87,6 +89,73 @@ class Hybrid:
             history=history,
             parents=parents,
         )
+        name = f"hybrid {polish}"
+
+        def make(knobs: Any, salt: object) -> Driver:
+            own = int(digest([seed, salt])[:8], 16)
+            return polisher(polish, knobs, seed=own, batch=batch, problem=problem)
+
+        self._way: Seeded | Templates
+        if space.language is Language.SOURCE:
+            polisher(polish, TRIAL_SPACE, seed=seed, batch=batch, problem=problem)
+            self._way = Templates(
+                self._desk, make, seeds=seeds, tuning=tuning, attempts=attempts, name=name
+            )
+        else:
+            driver = polisher(polish, space, seed=seed, batch=batch, problem=problem)
+            self._way = Seeded(
+                self._desk, driver, journal, seeds=seeds, test=test, attempts=attempts, name=name
+            )
+
+    @property
+    def stopped(self) -> str | None:
+        """Why there is nothing more to propose."""
+        return self._way.stopped
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Proposals of the model first, then of the classical driver.
+
+        Raises:
+            BackendError, ReplayMismatch: as `Talk.proposals`.
+        """
+        return self._way.ask(n)
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Learn what became of proposals."""
+        self._desk.tell(trials)
+        self._way.tell(trials)
+
+
+class Seeded:
+    """Seeds, their test, and what goes on from there; see the module.
+
+    Args:
+        desk: where the model is asked.
+        driver: the classical one.
+        journal: the campaign's record.
+        seeds: how many the model proposes.
+        test: the driver's own proposals that they must beat.
+        attempts: calls for one seed.
+        name: the proposer of what the driver proposes.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        driver: Driver,
+        journal: Journal,
+        *,
+        seeds: int,
+        test: int,
+        attempts: int,
+        name: str,
+    ) -> None:
+        self._desk, self._polisher, self._journal, self._name = desk, driver, journal, name
+        self._left, self._test, self._attempts = seeds, test, attempts
+        self._sown: set[str] = set()  # keys of seeds
+        self._seeds: list[Trial] = []  # told, and not decided about
+        self._own: list[Trial] = []  # of the polisher before the decision
+        self._asked: list[str] = []  # keys of the polisher's proposals that it was not told of
 
     @property
     def stopped(self) -> str | None:
@@ -94,11 +163,7 @@ class Hybrid:
         return self._polisher.stopped
 
     def ask(self, n: int) -> list[Proposal]:
-        """Seeds first, then what the polisher proposes and was no seed.
-
-        Raises:
-            BackendError, ReplayMismatch: as `Talk.proposals`.
-        """
+        """Seeds first, then what the polisher proposes and was no seed."""
         desk = self._desk
         if self._left and desk.stopped is None:
             found = desk.talk.proposals(min(n, self._left), self._fresh, self._mend)
@@ -116,7 +181,6 @@ class Hybrid:
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """The polisher is told of its own proposals, in its own order."""
-        self._desk.tell(trials)
         strangers = []
         for trial in trials:
             key = trial.candidate.key
@@ -173,7 +237,7 @@ class Hybrid:
         candidate, parent = desk.memory.parent(desk.rng(slot), greedy=slot == 0)
         return Turn(desk.page(slot, parent), candidate)
 
-    def _mend(self, turn: Turn, useless: Any) -> Turn | None:
+    def _mend(self, turn: Turn, useless: Useless) -> Turn | None:
         return self._desk.mended(turn, useless, self._attempts)
 
 

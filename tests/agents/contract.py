@@ -109,7 +109,7 @@ class Scripted:
             raise answer
         if isinstance(answer, Completion):
             return answer
-        text = f"```{mark}\n{answer}\n```"
+        text = "```{}\n{}\n```".format(mark, answer.rstrip("\n"))
         return Completion(
             text, "stop", self.model, "id", prompt_tokens=10, completion_tokens=5, usd=0.25
         )

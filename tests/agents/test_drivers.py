@@ -13,10 +13,11 @@ from kernelwright.agents import AGENT_DRIVERS
 from kernelwright.agents.drivers.hybrid import polisher
 from kernelwright.agents.drivers.instructions import Instructions
 from kernelwright.agents.drivers.islands import Islands
+from kernelwright.agents.drivers.tunable import read_tunable
 from kernelwright.agents.report import classified
 from kernelwright.agents.talk import MOST_USELESS
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import knob_candidate
+from kernelwright.env.types import Candidate, Language, knob_candidate
 
 
 def made_up(candidate):
@@ -68,7 +69,6 @@ class TestTeam(AgentContract):
 class TestHybrid(AgentContract):
     agent = "hybrid"
     options = {"polish": "evolution"}  # noqa: RUF012
-    spaces = ("knobs", "schedule")
 
 
 def test_every_agent_keeps_the_contract():
@@ -480,3 +480,55 @@ def test_the_analytic_model_of_a_cpu_estimates_schedules(worlds, recording):
     assert float(re.search(r"estimate: ([0-9.]+) times the speed", said)[1]) > 2
     with pytest.raises(OptionError, match="model: expected schedules"):
         worlds["knobs"].driver(recording(), agent="tool_loop", model="cpu-lecture")
+
+
+TEMPLATE = """#include <math.h>
+#include <stdint.h>
+#define WIDTH 8 // tune: 4, 8, 16
+#define DEPTH 1 // tune: 1, 2
+#define FIXED 3 // tune: 3
+void softmax(const float *restrict x, float *restrict y, int64_t rows, int64_t cols) { }
+"""
+
+
+def test_macros_with_values_behind_them_are_tunable(worlds):
+    space = worlds["source"].space
+    found = read_tunable(Candidate(Language.SOURCE, TEMPLATE), space)
+    assert [(k.name, k.values) for k in found.knobs] == [("WIDTH", (4, 8, 16)), ("DEPTH", (1, 2))]
+    changed = found.program({"WIDTH": 16, "DEPTH": 2}).payload
+    assert changed == TEMPLATE.replace("WIDTH 8", "WIDTH 16").replace("DEPTH 1", "DEPTH 2")
+    assert found.program(dict(found.default)).payload == TEMPLATE
+    twice = TEMPLATE + "#define WIDTH 8 // tune: 4, 8\n"
+    assert [k.name for k in read_tunable(Candidate(Language.SOURCE, twice), space).knobs] == [
+        "DEPTH"
+    ]
+    assert read_tunable(Candidate(Language.SOURCE, "int x;\n"), space) is None
+
+
+def test_macros_outside_the_regions_are_left_alone(worlds):
+    space = worlds["regions"].space
+    text = space.text.replace(
+        "// region normalise\n", "// region normalise\n#define W 8 // tune: 4\n"
+    )
+    outside = "#define V 8 // tune: 4\n" + text
+    assert [k.name for k in read_tunable(Candidate(Language.SOURCE, text), space).knobs] == ["W"]
+    assert read_tunable(Candidate(Language.SOURCE, outside), space) is None
+
+
+def test_of_c_the_best_template_is_tuned_and_then_the_model_is_asked_again(worlds, recording):
+    world = worlds["source"]
+    plain = TEMPLATE.replace(" // tune:", " //")
+    model = Scripted(c=[plain, TEMPLATE, plain + "// other\n"])
+    options = {"polish": "random", "seeds": 2, "tuning": 9}
+    driver = world.driver(recording(), agent="hybrid", backend=model, batch=2, **options)
+    asked, trials = world.play(driver, asks=6, batch=2, objective=lambda c: 1.0)
+    assert "// tune: 4, 8, 16, 32" in model.requests[0].messages[-1][1]
+    first = [p.candidate.payload for p in asked[0]]
+    assert first == [plain, TEMPLATE]
+    tuned = [p for proposals in asked[1:4] for p in proposals]
+    assert len(tuned) == 5  # of six choices one is known
+    assert {p.parents for p in tuned} == {(trials[1].candidate.key,)}
+    assert {p.proposer for p in tuned} == {"hybrid random"}
+    assert len(model.requests) > 2
+    with pytest.raises(OptionError, match="polish: expected"):
+        world.driver(recording(), agent="hybrid", polish="beam")
