@@ -105,11 +105,10 @@ class Bench:
         if self._space.language is Language.SCHEDULE:
             (text,) = _only(arguments, "directive")
             try:
-                found = parse_trace(str(text))
+                trace = (*self.current.payload, *parse_trace(str(text)))
+                return self._take(Candidate(Language.SCHEDULE, trace))
             except (TraceError, ValueError) as error:
                 raise ToolError(str(error)) from None
-            trace = (*self.current.payload, *found)
-            return self._take(Candidate(Language.SCHEDULE, trace))
         changes = arguments.get("changes", arguments)
         if not isinstance(changes, Mapping) or not changes:
             raise ToolError('expected {"changes": {KNOB: VALUE}}')

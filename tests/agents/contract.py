@@ -9,6 +9,7 @@ import random
 import re
 
 import pytest
+from contracts import CHUNKINGS, judged, scattered, trajectory
 
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.chat import BackendError, Completion, digest, estimate_tokens
@@ -233,6 +234,20 @@ class AgentContract:
         assert len(model.requests) == 1
         assert not [e for e in journal.events if e.kind == "model_call"]
 
+    @pytest.mark.parametrize("told", CHUNKINGS, ids=lambda chunks: chunks.__name__)
+    def test_trials_may_be_told_in_any_pieces_of_their_order(self, worlds, recording, told):
+        world = worlds[self.spaces[0]]
+
+        whole = trajectory(self.make(world, recording()), 4, 16, scattered)
+        assert trajectory(self.make(world, recording()), 4, 16, scattered, told) == whole
+
+    def test_may_be_asked_again_before_it_is_told(self, worlds, recording):
+        driver = self.make(worlds[self.spaces[0]], recording(), faults=0.0)
+        waiting = [p.candidate for _ in range(3) for p in driver.ask(4)]
+        assert len(set(waiting)) == len(waiting) > 0
+        driver.tell([judged(i, c, scattered(c)) for i, c in enumerate(waiting)])
+        assert not {p.candidate for p in driver.ask(4)} & set(waiting)
+
     def test_survives_only_failures(self, world, recording):
         driver = self.make(world, recording(), faults=0.0)
         asked, _ = world.play(driver, asks=6, objective=lambda c: None)
@@ -240,8 +255,6 @@ class AgentContract:
         assert driver.stopped is None or "in a row" in driver.stopped
 
     def test_a_baseline_that_is_a_trial_is_not_proposed(self, worlds, recording):
-        from contracts import judged
-
         world = worlds[self.spaces[0]]
         for objective in (0.0, None):
             driver = self.make(world, recording(), faults=0.0)
