@@ -13,4 +13,13 @@ BACKENDS: dict[str, str] = {
     "human": "kernelwright.agents.backends.human:Human",
     "ensemble": "kernelwright.agents.backends.ensemble:Ensemble",
 }
-AGENT_DRIVERS: dict[str, str] = {"llm": "kernelwright.agents.llm:LlmDriver"}
+AGENT_DRIVERS: dict[str, str] = {
+    "llm": "kernelwright.agents.llm:LlmDriver",
+    "best_of_n": "kernelwright.agents.drivers.best_of_n:BestOfN",
+    "sequential": "kernelwright.agents.drivers.sequential:Sequential",
+    "refine": "kernelwright.agents.drivers.refine:Refine",
+    "evolve": "kernelwright.agents.drivers.evolve:Evolve",
+    "tool_loop": "kernelwright.agents.drivers.tool_loop:ToolLoop",
+    "team": "kernelwright.agents.drivers.team:Team",
+    "hybrid": "kernelwright.agents.drivers.hybrid:Hybrid",
+}

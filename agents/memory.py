@@ -103,10 +103,7 @@ class Memory:
                 insort(self._best, (-trial.objective, trial.number, trial), key=lambda x: x[:2])
                 del self._best[max(self._history, self._parents) :]
                 continue
-            verdict = trial.verdicts[0][1]
-            text = "\n".join(part for part in (verdict.evidence, verdict.log) if part)
-            line = self._line(trial.candidate)
-            self._fail(Failure(line, str(verdict.status), verdict.code, _detail(text)))
+            self._fail(failure_of(self._line(trial.candidate), trial))
 
     def _fail(self, failure: Failure) -> None:
         self._failures = [*self._failures, failure][-MOST_FAILURES:]
@@ -179,3 +176,10 @@ def _detail(text: str) -> str:
         half = MOST_DETAIL // 2
         text = f"{text[:half]}\n…\n{text[-half:]}"
     return fenced(text, "text") if text else ""
+
+
+def failure_of(text: str, trial: Trial) -> Failure:
+    """What the judge said of a trial that failed; ``text`` is how the candidate is listed."""
+    verdict = trial.verdicts[0][1]
+    said = "\n".join(part for part in (verdict.evidence, verdict.log) if part)
+    return Failure(text, str(verdict.status), verdict.code, _detail(said))

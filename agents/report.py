@@ -19,6 +19,8 @@ CLASSES = (
     "illegal",
     "duplicate",
     "lost",
+    # Of agents that ask for more than programs, and for a review of these.
+    *("plan", "review", "action", "declined"),
 )
 
 
@@ -29,6 +31,8 @@ def classified(events: Iterable[Event]) -> dict[tuple[int, int], str]:
     for e in events:
         if e.kind in CLASSES and (e.ask, e.slot) in calls:
             calls[e.ask, e.slot] = e.kind
+    # An action may submit a program.
+    calls |= {(e.ask, e.slot): "candidate" for e in events if e.kind == "proposed"}
     return calls
 
 

@@ -1,8 +1,13 @@
 """From conversations to proposals: what every agent shares that asks a model for candidates.
 
-An agent says which question comes next (`fresh`) and how a useless answer is followed up (`mend`);
-here the answer is read by the space's dialect. What is cut, refused, empty or unreadable, what the
-space refuses and what was tried before is an event of its class and never a candidate.
+An agent says which question comes next; here the answer is read, programs by the space's dialect,
+everything else (plans, reviews, actions) by the mark that was asked for. What is cut, refused,
+empty or unreadable, what the space refuses and what was tried before is an event of its class and
+never a candidate.
+
+Two shapes of agents. `Talk.proposals`: one call a proposal, with what follows a useless answer.
+`Talk.ideas`: an idea is a generator that yields `Turn`s, is sent what came back, and returns the
+`Draft` that it wants judged, or None if it has given up.
 
 Law of replay: questions must be a function of (seed, batch, told trials, completions), and
 completions are read back from the journal where it has them.
@@ -10,13 +15,15 @@ completions are read back from the journal where it has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, TypeAlias
 
 from kernelwright.agents.asking import Asker
 from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, Message, classify
 from kernelwright.agents.dialects.dialect import Dialect
+from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.memory import Memory
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.driver import Journal
@@ -27,12 +34,23 @@ MOST_USELESS = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """An answer that is no program: how its fenced block is marked, and how its text is read."""
+
+    name: str
+    read: Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """One question: what is sent, what it is about, and the how-manieth about one idea it is."""
+    """One question: what is sent, what it is about, the how-manieth about one idea it is, and what
+    is wanted if that is no program.
+    """
 
     messages: tuple[Message, ...]
     parent: Candidate | None
     attempt: int = 1
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +62,35 @@ class Useless:
     kind: str
     reason: str
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer that is no program: what was read in its block, the whole reply, and where the call
+    stands in the record.
+    """
+
+    value: Any
+    text: str
+    slot: int
+    prompt_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A program that may be proposed: it is in the space and was not tried. ``text`` is the whole
+    reply, ``slot`` where its call stands in the record.
+    """
+
+    candidate: Candidate
+    parents: tuple[str, ...]
+    text: str
+    slot: int
+    prompt_hash: str
+
+
+Reply: TypeAlias = Draft | Said | Useless
+Idea: TypeAlias = Generator[Turn, Reply, Draft | None]
 
 
 class Talk:
@@ -71,6 +118,8 @@ class Talk:
         self._space, self._dialect, self._memory = space, dialect, memory
         self._asker, self._journal, self._name = asker, journal, name
         self._useless = 0
+        self._tokens, self._usd = 0, 0.0
+        self._slot = 0
         self.asks = 0
         self.stopped: str | None = None
 
@@ -92,53 +141,140 @@ class Talk:
                 resumed.
             ReplayMismatch: if the journal is another driver's.
         """
-        self.asks += 1
+        self._begin()
         out: list[Proposal] = []
-        slot, turn = 0, None
-        while self.stopped is None and (slot < n or not out):
-            turn = turn or fresh(slot)
+        turn: Turn | None = None
+        while self.stopped is None and (self._slot < n or not out):
+            turn = turn or fresh(self._slot)
+            self._tokens, self._usd = 0, 0.0
             try:
-                outcome = self._outcome(slot, turn)
+                reply = self._answered(turn)
             except BudgetSpentError:
                 break  # the campaign's budget says why; what there is goes out
-            if isinstance(outcome, Proposal):
-                out.append(outcome)
-                self._memory.propose(outcome.candidate)
-                self._useless = 0
-                turn = None
-            else:
-                self._note(slot, outcome)
-                turn = mend(turn, outcome)
-            slot += 1
+            if isinstance(reply, Draft):
+                out.append(self._proposal(reply))
+            turn = mend(turn, reply) if isinstance(reply, Useless) else None
         return out
 
-    def _outcome(self, slot: int, turn: Turn) -> Proposal | Useless:
-        request = self._asker.request(self.asks, slot, turn.messages)
+    def ideas(self, n: int, think: Callable[[int], Idea]) -> list[Proposal]:
+        """As many ideas as proposals are wanted; more only while there is none at all.
+
+        A proposal carries what all calls of its idea cost. An idea that ends without a draft counts
+        as a useless answer.
+
+        Args:
+            n: how many proposals are wanted.
+            think: the idea of a number, counted within the ask.
+
+        Raises:
+            BackendError, ReplayMismatch: as `proposals`.
+        """
+        self._begin()
+        out: list[Proposal] = []
+        for number in count():
+            if self.stopped is not None or (number >= n and out):
+                break
+            try:
+                draft = self._followed(think(number))
+            except BudgetSpentError:
+                break  # the campaign's budget says why; what there is goes out
+            if draft is not None:
+                out.append(self._proposal(draft))
+        return out
+
+    def _begin(self) -> None:
+        self.asks += 1
+        self._slot = 0
+
+    def _followed(self, idea: Idea) -> Draft | None:
+        """What an idea comes to."""
+        self._tokens, self._usd = 0, 0.0
+        useless = self._useless
+        try:
+            turn = next(idea)
+            while self.stopped is None:
+                turn = idea.send(self._answered(turn))
+        except StopIteration as end:
+            draft: Draft | None = end.value
+            if draft is None and self._useless == useless:
+                self._count("an idea", "came to nothing")
+            return draft
+        idea.close()
+        return None
+
+    def _answered(self, turn: Turn) -> Reply:
+        """What comes back for a question, filed."""
+        slot, self._slot = self._slot, self._slot + 1
+        reply = self._reply(slot, turn)
+        if isinstance(reply, Useless):
+            self.file(slot, reply)
+        elif isinstance(reply, Said) and turn.mark is not None:
+            self._journal.record(event(turn.mark.name, self.asks, slot))
+        return reply
+
+    def _reply(self, slot: int, turn: Turn) -> Reply:
+        # Only programs have a schema.
+        sampling = replace(self._asker.sampling, schema=None) if turn.mark else None
+        request = self._asker.request(self.asks, slot, turn.messages, sampling)
         answer = self._asker.answer(self.asks, slot, request)
         if isinstance(answer, BackendError):
             kind = "unparsable" if answer.kind == "content" else "lost"
             return Useless(kind, answer.message)
-        read = classify(answer)
+        self._tokens += answer.tokens
+        self._usd += answer.usd
+        read, text = classify(answer), answer.text or ""
+        if turn.mark is not None:
+            block = read if isinstance(read, Malformed) else answer_block(read, (turn.mark.name,))
+            value = block if isinstance(block, Malformed) else turn.mark.read(block)
+            if isinstance(value, Malformed):
+                return Useless(value.kind, value.reason, text)
+            return Said(value, text, slot, request.key)
         found = read if isinstance(read, Malformed) else self._dialect.parse(read, turn.parent)
         if isinstance(found, Malformed):
-            return Useless(found.kind, found.reason, answer.text or "")
+            return Useless(found.kind, found.reason, text)
+        parents = () if turn.parent is None else (turn.parent.key,)
+        return self.draft(found, parents, Said(None, text, slot, request.key))
+
+    def draft(self, found: Candidate, parents: tuple[str, ...], said: Said) -> Draft | Useless:
+        """A program that somebody wants judged, or why it will not be."""
         violations = self._space.check(found)
         if violations:
             reason = "; ".join(v.reason for v in violations[:4])
             if found not in self._memory:
                 self._memory.refuse(found, violations[0].code, reason)
-            return Useless("illegal", reason, answer.text or "")
+            return Useless("illegal", reason, said.text)
         candidate = self._space.canonical(found)
         if candidate in self._memory:
             again = self._memory.repeat(candidate)
-            return Useless("duplicate", f"{again}; change something else", answer.text or "")
-        parents = () if turn.parent is None else (turn.parent.key,)
-        self._journal.record(event("proposed", self.asks, slot, key=candidate.key))
-        return Proposal(candidate, self._name, parents, request.key, answer.tokens, answer.usd)
+            return Useless("duplicate", f"{again}; change something else", said.text)
+        return Draft(candidate, parents, said.text, said.slot, said.prompt_hash)
 
-    def _note(self, slot: int, useless: Useless) -> None:
-        self._journal.record(event(useless.kind, self.asks, slot, reason=useless.reason[:1000]))
+    def _proposal(self, draft: Draft) -> Proposal:
+        """The proposal of a draft, recorded; it costs what was spent since the last one."""
+        key = draft.candidate.key
+        self._journal.record(event("proposed", self.asks, draft.slot, key=key))
+        self._memory.propose(draft.candidate)
+        self._useless = 0
+        return Proposal(
+            draft.candidate,
+            self._name,
+            draft.parents,
+            draft.prompt_hash,
+            self._tokens,
+            self._usd,
+        )
+
+    def note(self, kind: str, slot: int, **data: object) -> None:
+        """Record what an agent did with an answer."""
+        self._journal.record(event(kind, self.asks, slot, **data))
+
+    def file(self, slot: int, useless: Useless) -> None:
+        """Record that a reply came to nothing; too many in a row end the search."""
+        self.note(useless.kind, slot, reason=useless.reason[:1000])
+        self._count(useless.kind, useless.reason)
+
+    def _count(self, kind: str, reason: str) -> None:
         self._useless += 1
         if self._useless >= MOST_USELESS:
-            last = f"the last was {useless.kind}: {useless.reason:.200}"
+            last = f"the last was {kind}: {reason:.200}"
             self.stopped = f"{MOST_USELESS} replies in a row gave nothing new; {last}"

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import pytest
 from contracts import judged
 
+from kernelwright.agents import AGENT_DRIVERS
 from kernelwright.agents.backends.mock import Mock
-from kernelwright.agents.llm import LlmDriver
+from kernelwright.configs.resolve import resolve
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.problems.matmul import matmul
 from kernelwright.env.problems.softmax import softmax
@@ -67,8 +68,19 @@ class World:
     space: object
     problem: object
 
-    def driver(self, journal, *, seed=0, batch=4, backend=None, skill=0.7, faults=0.0, **options):
-        return LlmDriver(
+    def driver(
+        self,
+        journal,
+        *,
+        agent="llm",
+        seed=0,
+        batch=4,
+        backend=None,
+        skill=0.7,
+        faults=0.0,
+        **options,
+    ):
+        return resolve(AGENT_DRIVERS, agent)(
             self.space,
             seed=seed,
             batch=batch,

@@ -283,7 +283,7 @@ def test_what_another_proposer_tried_is_a_duplicate_too(worlds, journal):
 
     world, (one, other) = worlds["knobs"], fresh(2)
     driver = world.driver(journal, backend=Scripted(one, other))
-    candidate = world.driver(journal)._dialect.parse(one.text)
+    candidate = world.driver(journal)._desk.dialect.parse(one.text)
     driver.tell([judged(0, candidate, 0.0)])
     (proposal,) = driver.ask(2)
     assert proposal.candidate != candidate

@@ -1,0 +1,202 @@
+"""Where an agent works: the problem's sheet, the language, what was tried, and the talk with the
+model, put together once for all agents.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from kernelwright.agents.asking import Asker, Sampling
+from kernelwright.agents.chat import ChatModel, Message, canonical_schema, digest
+from kernelwright.agents.dialects import dialect_for
+from kernelwright.agents.dialects.dialect import Edits
+from kernelwright.agents.dialects.fences import fenced
+from kernelwright.agents.memory import Memory, Parent, speedup
+from kernelwright.agents.sections import cut, joined
+from kernelwright.agents.sheet import problem_sheet
+from kernelwright.agents.talk import Idea, Mark, Reply, Talk, Turn, Useless
+from kernelwright.env.options import OptionError
+from kernelwright.env.types import Candidate, Problem, Proposal
+from kernelwright.prompts import render as prompts
+from kernelwright.search.driver import Journal
+from kernelwright.search.trial import Trial
+
+MENDABLE = frozenset({"truncated", "unparsable", "wrong_schema", "illegal", "duplicate"})
+MOST_QUOTED = 4000
+
+
+class Desk:
+    """What agents are composed of.
+
+    Args:
+        space: whose candidates are asked for.
+        name: the proposer's, in the record.
+        seed: the campaign's.
+        batch: how many proposals an ask wants.
+        problem: what is to be made fast.
+        backend: the model.
+        prompt: the template of the first message about an idea.
+        journal: the campaign's record.
+        max_tokens: of one answer.
+        temperature: of the model's sampling.
+        structured: whether JSON is asked for by schema.
+        history: how many tried candidates a prompt lists.
+        parents: how many of the best are improved upon.
+        edits: how C is answered: whole, as edits of the parent, or either.
+
+    Raises:
+        OptionError: if the template cannot be rendered, or no model writes the space's language.
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        *,
+        name: str,
+        seed: int,
+        batch: int,
+        problem: Problem,
+        backend: ChatModel,
+        prompt: str,
+        journal: Journal,
+        max_tokens: int,
+        temperature: float,
+        structured: bool,
+        history: int = 8,
+        parents: int = 3,
+        edits: Edits = "whole",
+    ) -> None:
+        prompts.check(prompt)
+        self.space, self.seed, self.batch, self._prompt = space, seed, batch, prompt
+        self.dialect = dialect_for(space, problem, edits=edits)
+        self._values = {
+            "problem": problem_sheet(problem),
+            "dialect": {"name": self.dialect.name, "facts": self.dialect.facts()},
+        }
+        self.memory = Memory(self.dialect, history=history, parents=parents)
+        schema = canonical_schema(self.dialect.schema()) if structured else None
+        asker = Asker(backend, journal, Sampling(seed, max_tokens, temperature, schema))
+        self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
+        self.trials: dict[str, Trial] = {}
+        try:
+            self.page(0, None)
+        except prompts.PromptError as error:
+            expected = "a template of values that there are"
+            raise OptionError("prompt", expected, str(error)) from None
+
+    @property
+    def stopped(self) -> str | None:
+        """Why there is nothing more to propose."""
+        return self.talk.stopped
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Remember what became of proposals."""
+        self.memory.tell(trials)
+        self.trials |= {trial.candidate.key: trial for trial in trials}
+
+    def ideas(self, n: int, think: Callable[[int], Idea]) -> list[Proposal]:
+        """`Talk.ideas`."""
+        return self.talk.ideas(n, think)
+
+    def rng(self, number: int) -> random.Random:
+        """The random numbers of an idea: a function of the seed and its place."""
+        return random.Random(digest([self.seed, self.talk.asks, number]))
+
+    def hint(self, number: int) -> str:
+        """The direction of an idea."""
+        hints = self.dialect.hints
+        return hints[(self.seed + self.talk.asks + number) % len(hints)]
+
+    def page(
+        self,
+        number: int,
+        parent: Parent | None,
+        *added: str,
+        mark: Mark | None = None,
+        **shown: Any,
+    ) -> tuple[Message, ...]:
+        """The first messages about an idea.
+
+        Args:
+            number: the idea's, counted within the ask.
+            parent: the program to start from.
+            added: sections that stand before what is said of the answer.
+            mark: what is wanted, if that is no program.
+            shown: values of the template in place of what the memory says.
+        """
+        values = {
+            "tried": self.memory.tried(),
+            "count": self.memory.count,
+            "pending": self.memory.pending(),
+            "failures": self.memory.failures(),
+            "slot": number + 1,
+            "batch": self.batch,
+            "hint": self.hint(number),
+        }
+        *before, (role, text) = prompts.render(
+            self._prompt, **self._values, parent=parent, **(values | shown)
+        )
+        if added or mark:
+            body, answer = cut(text)
+            text = joined(body, *added, answer if mark is None else self.answer(mark))
+        return (*before, (role, text))
+
+    def text(self, template: str, **values: Any) -> str:
+        """The text of one of the agents' own templates."""
+        ((_, text),) = prompts.render(f"agents/{template}", **self._values, **values)
+        return text
+
+    def answer(self, mark: Mark | None = None) -> str:
+        """What is said of the answer: which block is wanted."""
+        return self.text("answer", wanted=mark.name if mark else self.dialect.name)
+
+    def program(self, candidate: Candidate) -> str:
+        """A candidate as a fenced block."""
+        return fenced(self.dialect.show(candidate), self.dialect.fence)
+
+    def parent(self, candidate: Candidate) -> Parent:
+        """How a candidate is shown that is to be improved, with what is known of it."""
+        trial = self.trials.get(candidate.key)
+        if trial is None:
+            result = "the starting point"
+        else:
+            said = speedup(trial)
+            result = f"which failed: {said}" if trial.objective is None else f"speedup {said}"
+        return Parent(candidate.key[:8], result, self.program(candidate))
+
+    def follow(self, turn: Turn, said: str, text: str, mark: Mark | None = None) -> Turn:
+        """The next question of the same conversation."""
+        messages = (*turn.messages, ("assistant", said[:MOST_QUOTED]), ("user", text))
+        return Turn(messages, turn.parent, 1, mark)
+
+    def mended(self, turn: Turn, useless: Useless, attempts: int) -> Turn | None:
+        """The same conversation, continued by what was wrong with the answer; None if that cannot
+        be said, or was said often enough.
+        """
+        if useless.kind not in MENDABLE or turn.attempt >= attempts or not useless.text:
+            return None
+        wanted = turn.mark.name if turn.mark else self.dialect.name
+        dialect = {"name": wanted, "facts": self.dialect.facts()}
+        (again,) = prompts.render(
+            "repair",
+            **(self._values | {"dialect": dialect}),
+            kind=useless.kind,
+            reason=useless.reason[:MOST_QUOTED],
+        )
+        said: Message = ("assistant", useless.text[:MOST_QUOTED])
+        return Turn((*turn.messages, said, again), turn.parent, turn.attempt + 1, turn.mark)
+
+    def insisted(self, turn: Turn, attempts: int) -> Generator[Turn, Reply, tuple[Turn, Reply]]:
+        """Part of an idea: ask, and say what was wrong with a useless answer, some times. Gives the
+        last turn and what came back.
+        """
+        reply = yield turn
+        while isinstance(reply, Useless):
+            again = self.mended(turn, reply, attempts)
+            if again is None:
+                break
+            turn = again
+            reply = yield turn
+        return turn, reply

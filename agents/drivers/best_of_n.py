@@ -1,0 +1,80 @@
+"""Best of n: the same question again and again, each answer drawn on its own.
+
+Nothing that was tried is shown, so the answers are independent draws from the model, up to those
+that were proposed before, which are not proposed again. What cleverer agents must beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.desk import Desk
+from kernelwright.agents.options import MaxTokens, Structured, Temperature
+from kernelwright.agents.talk import Turn
+from kernelwright.env.types import Problem, Proposal
+from kernelwright.search.driver import Journal
+from kernelwright.search.trial import Trial
+
+HINT = "whatever you expect to be fastest"
+
+
+class BestOfN:
+    """Independent answers to one question: the baseline of agents."""
+
+    def __init__(
+        self,
+        space: Any,
+        *,
+        seed: int,
+        batch: int,
+        problem: Problem,
+        backend: ChatModel,
+        prompt: str,
+        journal: Journal,
+        max_tokens: MaxTokens = 4096,
+        temperature: Temperature = 1.0,
+        structured: Structured = False,
+    ) -> None:
+        self._desk = Desk(
+            space,
+            name="best_of_n",
+            seed=seed,
+            batch=batch,
+            problem=problem,
+            backend=backend,
+            prompt=prompt,
+            journal=journal,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            structured=structured,
+        )
+        start = self._desk.dialect.start()
+        parent = None if start is None else self._desk.parent(start)
+        shown: dict[str, Any] = {
+            "tried": [],
+            "count": 0,
+            "pending": [],
+            "failures": [],
+            "batch": 1,
+            "hint": HINT,
+        }
+        self._question = Turn(self._desk.page(0, parent, **shown), start)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why there is nothing more to propose."""
+        return self._desk.stopped
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Remember what was tried, so that it is not proposed again."""
+        self._desk.tell(trials)
+
+    def ask(self, n: int) -> list[Proposal]:
+        """One call a proposal; more only while there is none at all.
+
+        Raises:
+            BackendError, ReplayMismatch: as `Talk.proposals`.
+        """
+        return self._desk.talk.proposals(n, lambda slot: self._question, lambda turn, why: None)

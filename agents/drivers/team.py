@@ -1,0 +1,141 @@
+"""A team of three: a planner says what to try, a coder writes it, a verifier reads it before it is
+proposed.
+
+A plan serves a whole batch: each coder carries out one of its moves. A program that the verifier
+rejects goes back to the coder once, with the reason; rejected again, the idea is given up. A review
+that cannot be read stops nothing, for the judge looks at everything anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.desk import Desk
+from kernelwright.agents.marks import PLAN, REVIEW, Plan
+from kernelwright.agents.memory import Parent
+from kernelwright.agents.options import (
+    Attempts,
+    History,
+    MaxTokens,
+    Parents,
+    Structured,
+    Temperature,
+)
+from kernelwright.agents.talk import Draft, Idea, Reply, Said, Turn, Useless
+from kernelwright.env.types import Candidate, Problem, Proposal
+from kernelwright.search.driver import Journal
+from kernelwright.search.trial import Trial
+
+DECLINED = "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A plan, and the program that it is about."""
+
+    plan: Plan
+    candidate: Candidate | None
+    parent: Parent | None
+
+
+class Team:
+    """A planner, a coder and a verifier."""
+
+    def __init__(
+        self,
+        space: Any,
+        *,
+        seed: int,
+        batch: int,
+        problem: Problem,
+        backend: ChatModel,
+        prompt: str,
+        journal: Journal,
+        history: History = 8,
+        parents: Parents = 3,
+        attempts: Attempts = 2,
+        max_tokens: MaxTokens = 4096,
+        temperature: Temperature = 0.8,
+        structured: Structured = False,
+    ) -> None:
+        self._attempts = attempts
+        self._order: Order | None = None
+        self._desk = Desk(
+            space,
+            name="team",
+            seed=seed,
+            batch=batch,
+            problem=problem,
+            backend=backend,
+            prompt=prompt,
+            journal=journal,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            structured=structured,
+            history=history,
+            parents=parents,
+        )
+
+    @property
+    def stopped(self) -> str | None:
+        """Why there is nothing more to propose."""
+        return self._desk.stopped
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Remember what became of the proposals."""
+        self._desk.tell(trials)
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Programs for the moves of one plan.
+
+        Raises:
+            BackendError, ReplayMismatch: as `Talk.ideas`.
+        """
+        self._order = None
+        return self._desk.ideas(n, self._think)
+
+    def _think(self, number: int) -> Idea:
+        desk, order = self._desk, self._order or (yield from self._planned(number))
+        if order is None:
+            return None
+        # What a move of the plan came to nothing for is not tried again in the same ask.
+        self._order = order if number + 1 < max(len(order.plan.moves), desk.batch) else None
+        move = order.plan.moves[number % len(order.plan.moves)]
+        section = desk.text("plan", plan=order.plan, move=move)
+        turn = Turn(desk.page(number, order.parent, section, hint=move), order.candidate)
+        turn, reply = yield from desk.insisted(turn, self._attempts)
+        for last in (False, True):
+            if not isinstance(reply, Draft):
+                return None
+            reason = yield from self._reviewed(number, order, reply)
+            if reason is None:
+                return reply
+            desk.talk.file(reply.slot, Useless(DECLINED, reason, reply.text))
+            if last:
+                return None
+            again = desk.follow(turn, reply.text, desk.text("declined", reason=reason))
+            turn, reply = yield from desk.insisted(again, self._attempts)
+        return None
+
+    def _planned(self, number: int) -> Generator[Turn, Reply, Order | None]:
+        desk = self._desk
+        # The best at every other ask: what can be done about one program comes to an end.
+        greedy = number == 0 and desk.talk.asks % 2 == 1
+        candidate, parent = desk.memory.parent(desk.rng(number), greedy=greedy)
+        page = desk.page(number, parent, desk.text("planner", count=desk.batch), mark=PLAN)
+        _, reply = yield from desk.insisted(Turn(page, candidate, 1, PLAN), self._attempts)
+        return Order(reply.value, candidate, parent) if isinstance(reply, Said) else None
+
+    def _reviewed(
+        self, number: int, order: Order, draft: Draft
+    ) -> Generator[Turn, Reply, str | None]:
+        """Why the verifier rejects a draft; None if it does not, or cannot be understood."""
+        desk = self._desk
+        section = desk.text("review", program=desk.program(draft.candidate))
+        shown = {"tried": [], "count": 0, "pending": []}
+        page = desk.page(number, order.parent, section, mark=REVIEW, **shown)
+        _, reply = yield from desk.insisted(Turn(page, draft.candidate, 1, REVIEW), 1)
+        return reply.value.reason if isinstance(reply, Said) else None
