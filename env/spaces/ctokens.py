@@ -27,6 +27,8 @@ _TOKEN = re.compile(
 )
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+# A comment that means something: values that a search may choose from.
+_TUNED = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*//[ \t]*tune:", re.MULTILINE)
 _HEADER = re.compile(r"[ \t]*(<[^>\n]*>|\"[^\"\n]*\")")
 # What changes where the lines of a text do.
 _NUMBERED = frozenset({"__LINE__", "__builtin_LINE", "assert"})
@@ -54,6 +56,8 @@ def tokens(text: str) -> tuple[Token, ...]:
     """
     if _TRIGRAPH.search(text):
         raise UnsureError("a trigraph")
+    if _TUNED.search(text):
+        raise UnsureError("values to be tuned")
     joined = _CONTINUED.sub("", text)
     out: list[Token] = []
     at, first = 0, True

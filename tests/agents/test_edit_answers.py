@@ -135,7 +135,8 @@ AGAIN = {
         ("c", "void softmax(float *x, float *y, long n, long m)\n{ int q = 0; y[q] = x[q]; }\n"),
         (
             "c",
-            "void softmax(float *a, float *b, long n, long m) {\nint i = 0; // one\nb[i]=a[i];\n}\n",
+            "void softmax(float *a, float *b, long n, long m) {\n"
+            "int i = 0; // one\nb[i]=a[i];\n}\n",
         ),
     ),
 }

@@ -135,15 +135,15 @@ def test_every_fault_has_its_class_and_its_number_of_calls(worlds, journal, faul
     driver = worlds["knobs"].driver(journal, backend=server.backend(), attempts=1)
     # One place of an ask is looked at: the driver would go on while it has nothing.
     turn = driver._fresh(0)
-    request = driver._talk._asker.request(1, 0, turn.messages)
+    talk = driver._desk.talk
+    talk._begin()
     if kind == "ended":
         with pytest.raises(BackendError) as caught:
-            driver._talk._asker.answer(1, 0, request)
+            talk._answered(turn)
         assert caught.value.kind == "permanent"
         assert journal.events == []
     else:
-        driver._talk.asks = 1
-        outcome = driver._talk._outcome(0, turn)
+        outcome = talk._answered(turn)
         assert getattr(outcome, "kind", "proposed") == kind
         assert journal.past("model_call", 1, 0) is not None
     assert server.asked == calls
