@@ -534,6 +534,40 @@ def compare(
 
 
 @app.command()
+def mcp(
+    config: Config,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder of the run; runs/NAME-external unless given."),
+    ] = None,
+    overrides: Overrides = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Threads; never changes a result.")
+    ] = None,
+) -> None:
+    """Serve a campaign over stdio as tools for a coding agent, which writes the candidates."""
+    with _refusals(as_json=False):
+        from importlib.util import find_spec
+
+        if find_spec("mcp") is None:
+            _fail(
+                2,
+                "expected the package mcp, which is not installed: pip install 'kernelwright[mcp]'",
+                as_json=False,
+            )
+        # What prints before the server has taken stdout would be read as a message.
+        with redirect_stdout(sys.stderr):
+            from kernelwright.configs.tools.protocol import serve
+            from kernelwright.configs.tools.session import Session
+
+            session = Session(config, out, overrides=overrides or (), workers=workers)
+        try:
+            serve(session)
+        finally:
+            session.close()
+
+
+@app.command()
 def figures(as_json: Json = False) -> None:
     """Recompute every reference figure beside its accepted value."""
     with _refusals(as_json=as_json):
