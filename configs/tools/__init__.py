@@ -2,6 +2,6 @@
 (judge, budget, record, claims) is that of any campaign.
 
 ``session.py`` runs the campaign, ``desk.py`` holds the tools as plain functions from arguments to
-JSON, ``protocol.py`` offers them over the Model Context Protocol. Nothing here imports its library before
-the server starts.
+JSON, ``tool.py`` describes and calls them, ``protocol.py`` offers them over the Model Context
+Protocol and is imported by whoever serves.
 """

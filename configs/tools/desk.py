@@ -8,16 +8,15 @@ keyword-only parameters are its schema and whose docstring is what a client read
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
-import pydantic
 from pydantic import Field
 
 from kernelwright.agents.brief import Brief
 from kernelwright.agents.chat import Malformed
 from kernelwright.configs.catalogue import catalogue
-from kernelwright.configs.resolve import Given, options_model, resolve
+from kernelwright.configs.resolve import resolve
 from kernelwright.configs.tools.estimating import Estimator
 from kernelwright.configs.tools.session import Refused, Session
 from kernelwright.configs.tools.views import (
@@ -38,8 +37,8 @@ from kernelwright.search.claims import Names
 from kernelwright.search.store import SqliteStore
 from kernelwright.search.trial import Trial
 
-# Characters of a candidate, and of all arguments as JSON.
-MOST_WRITTEN, MOST_ARGUMENTS = 200_000, 400_000
+# Characters of a candidate.
+MOST_WRITTEN = 200_000
 SCREENED = "a screen's estimate claims nothing; finish confirms the best against the baseline"
 Written = Annotated[
     str | dict[str, Any],
@@ -122,8 +121,8 @@ class Desk:
         }
 
     def estimate(self, *, candidate: Written) -> dict[str, Any]:
-        """What can be said of a candidate before it is judged: least times by the roofline, facts, an
-        analytic model of another machine where there is one, and what the trials so far predict.
+        """What can be said of a candidate before it is judged: least times by the roofline, facts,
+        an analytic model of another machine where there is one, and what the trials so far predict.
         Nothing is spent, and nothing is claimed.
         """
         found, faults = self._read(candidate)
@@ -172,7 +171,7 @@ class Desk:
         ] = None,
         latest: Annotated[int, Field(ge=1, le=50, description="how many of the latest")] = 5,
     ) -> dict[str, Any]:
-        """Trials in full: status, evidence, compiler's log, times, facts, and what may be claimed."""
+        """Trials in full: status, evidence, log, times, facts, and what may be claimed of them."""
         stored, names = self._trials()
         if trials is None:
             chosen = stored[-latest:]
@@ -201,8 +200,8 @@ class Desk:
         }
 
     def finish(self) -> dict[str, Any]:
-        """End the search for good and confirm the best candidates against the baseline, which takes a
-        while where times are measured. Also waits for a confirmation that is under way, and tells
+        """End the search for good and confirm the best candidates against the baseline, which takes
+        a while where times are measured. Also waits for a confirmation that is under way, and tells
         how it came out.
         """
         stop = self._session.finish().result()
@@ -263,46 +262,3 @@ def _interface(problem: Problem) -> str | None:
         return abi(problem)
     except ProgramError:
         return None
-
-
-class Tool:
-    """A tool of a desk: its name, what is said of it, the schema of its arguments."""
-
-    def __init__(self, name: str, *, reads_only: bool) -> None:
-        self.name, self.reads_only = name, reads_only
-        function = getattr(Desk, name)
-        self._model = options_model(function, Given(1, ()))
-        self.description = " ".join((function.__doc__ or "").split())
-        self.schema = self._model.model_json_schema()
-
-    def call(self, desk: Desk, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a call.
-
-        Raises:
-            Refused: if the arguments are none of this tool, or it cannot be done.
-        """
-        try:
-            text = json.dumps(arguments)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise Refused(f"arguments: expected JSON, found {error}") from None
-        if len(text) > MOST_ARGUMENTS:
-            found = f"{len(text)}"
-            raise Refused(f"arguments: expected at most {MOST_ARGUMENTS} characters, found {found}")
-        try:
-            checked = self._model.model_validate(arguments)
-        except pydantic.ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            where = ".".join(map(str, fault["loc"])) or "arguments"
-            raise Refused(f"{where}: {fault['msg']}, found {fault['input']!r:.120}") from None
-        given = {name: getattr(checked, name) for name in type(checked).model_fields}
-        answer: dict[str, Any] = getattr(desk, self.name)(**given)
-        return answer
-
-
-TOOLS = tuple(
-    Tool(name, reads_only=name not in ("submit", "finish"))
-    for name in (
-        *("campaign", "problems", "problem", "check", "estimate"),
-        *("submit", "verdicts", "leaderboard", "finish"),
-    )
-)

@@ -42,8 +42,8 @@ class Estimator:
 
     def of(self, candidate: Candidate, trials: Sequence[Trial]) -> dict[str, Any]:
         """Everything that is known of a candidate of the space: ``floor_us`` by workload, ``facts``
-        that are computed from it, ``model`` and ``learned``, each with an estimated ``speedup`` over
-        the baseline or a sentence on why there is none.
+        that are computed from it, ``model`` and ``learned``, each with an estimated ``speedup``
+        over the baseline or a sentence on why there is none.
         """
         built = self._built
         light = speed_of_light(built.target, built.problem, built.plan.state)

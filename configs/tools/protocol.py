@@ -27,8 +27,9 @@ from mcp_types import (
 from mcp_types import Tool as ToolType
 
 import kernelwright
-from kernelwright.configs.tools.desk import TOOLS, Desk, Tool
+from kernelwright.configs.tools.desk import Desk
 from kernelwright.configs.tools.session import Refused, Session
+from kernelwright.configs.tools.tool import TOOLS, Tool
 
 INSTRUCTIONS = (
     "Search for a fast kernel. Read `campaign` first: it says what is computed, how a candidate is "

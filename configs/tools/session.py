@@ -8,10 +8,8 @@ works counts as the campaign's: whoever writes candidates may think as long as t
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -21,6 +19,7 @@ import yaml
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.folder import claim, worker_count, write, write_winner
 from kernelwright.configs.load import check_document, read_document
+from kernelwright.configs.tools.clock import WorkClock
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.protocols import Violation
 from kernelwright.env.types import Candidate, Proposal
@@ -61,27 +60,6 @@ class Outcome:
     stop: Stop | None = None
 
 
-class _WorkClock:
-    """Seconds for which it was running."""
-
-    def __init__(self) -> None:
-        self._sum = 0.0
-        self._since: float | None = None
-
-    def __call__(self) -> float:
-        """The seconds so far."""
-        return self._sum + (0.0 if self._since is None else time.monotonic() - self._since)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Run it meanwhile."""
-        self._since = time.monotonic()
-        try:
-            yield
-        finally:
-            self._sum, self._since = self(), None
-
-
 class Session:
     """An open campaign.
 
@@ -112,7 +90,7 @@ class Session:
         self.failure: str | None = None
         self.progress: Progress | None = None
         self._is_closing = False
-        self._watch = _WorkClock()
+        self._watch = WorkClock()
         self._driver: External | None = None
         self._campaign: Campaign | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="campaign")

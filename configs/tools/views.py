@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelwright.agents.brief import Brief
 from kernelwright.configs.build import Built
@@ -18,21 +18,29 @@ from kernelwright.search.store import Store
 from kernelwright.search.summary import best_trial, claimed, summarise
 from kernelwright.search.trial import Trial
 
+T = TypeVar("T")
 # Characters of one text, and of a candidate's.
 MOST_TEXT, MOST_CANDIDATE = 4000, 64_000
 BASES = {True: "confirmed", False: "screened"}
 
 
-def plain(value: Any) -> Any:
-    """The same as JSON holds it: text without lone surrogates, numbers that are finite."""
+def plain(value: T) -> T:
+    """The same as JSON holds it: text without lone surrogates, numbers that are finite (null where
+    they are not), lists for tuples.
+    """
+    made: T = _plain(value)
+    return made
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {plain(str(key)): plain(item) for key, item in value.items()}
+        return {_plain(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 
