@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -39,6 +40,9 @@ from kernelwright.search.trial import Trial
 
 # Characters of a candidate.
 MOST_WRITTEN = 200_000
+# Seconds to wait for the judge: clients give a call up after a minute unless they are told to wait.
+WAIT_S = 45.0
+Wait = Annotated[float, Field(ge=0, le=3600, description="seconds to wait for the judge at most")]
 SCREENED = "a screen's estimate claims nothing; finish confirms the best against the baseline"
 Written = Annotated[
     str | dict[str, Any],
@@ -138,10 +142,12 @@ class Desk:
         parent: Annotated[
             int | None, Field(ge=0, description="the trial that it was made from, if any")
         ] = None,
+        wait: Wait = WAIT_S,
     ) -> dict[str, Any]:
         """Have a candidate judged: built, checked against a float64 reference, and timed. It costs
         one trial of the budget, whether it passes or fails; one that cannot be read, breaks a rule
-        or was judged before costs nothing. The answer comes when the judge is done.
+        or was judged before costs nothing. The answer comes when the judge is done; if that takes
+        longer than `wait`, ask again with the same candidate.
         """
         found, faults = self._read(candidate)
         if found is None:
@@ -151,7 +157,12 @@ class Desk:
             refused = {"judged": False, "reason": reason, "faults": faults}
             return {**refused, "standing": self._standing()}
         parents = self._parents(parent)
-        outcome = self._session.submit(Proposal(found, self._client(), parents)).result()
+        waited = self._session.submit(Proposal(found, self._client(), parents))
+        try:
+            outcome = waited.result(wait)
+        except TimeoutError:
+            reason = "the judge is still at work on it: submit it again to hear what it found"
+            return {"judged": False, "reason": reason, "standing": self._standing()}
         answer: dict[str, Any] = {"judged": outcome.trial is not None and outcome.is_new}
         if outcome.trial is None:
             answer["reason"] = "the search ended before it could be judged"
@@ -199,13 +210,14 @@ class Desk:
             "standing": self._standing(),
         }
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, *, wait: Wait = WAIT_S) -> dict[str, Any]:
         """End the search for good and confirm the best candidates against the baseline, which takes
-        a while where times are measured. Also waits for a confirmation that is under way, and tells
-        how it came out.
+        a while where times are measured. Where it takes longer than `wait`, the state is
+        `confirming`: ask again until it is `finished`.
         """
-        stop = self._session.finish().result()
-        return {"stop": {"rule": stop.rule, "reason": stop.reason}, **self.leaderboard(most=5)}
+        with suppress(TimeoutError):
+            self._session.finish().result(wait)
+        return self.leaderboard(most=5)
 
     # What the tools share
 

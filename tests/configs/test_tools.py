@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_the_end_of_the_budget_confirms(open_session, tmp_path):
     last = call(desk, "submit", candidate=different(bk=64))
     assert last["standing"]["left"] == {"trials": 0}
     done = call(desk, "finish")
-    assert done["stop"]["rule"] == "trials"
+    assert done["standing"]["stop"]["rule"] == "trials"
     assert done["standing"]["state"] == "finished"
     assert done["confirmed"]
     top = done["rows"][0]
@@ -165,9 +166,9 @@ def test_a_client_may_end_the_search_early(open_session):
     _, desk = open_session()
     call(desk, "submit", candidate=GOOD)
     done = call(desk, "finish")
-    assert done["stop"]["rule"] == "driver"
+    assert done["standing"]["stop"]["rule"] == "driver"
     assert done["standing"]["state"] == "finished"
-    assert call(desk, "finish")["stop"] == done["stop"]
+    assert call(desk, "finish") == done
 
 
 def test_a_session_goes_on_where_it_was(open_session, tmp_path):
@@ -223,6 +224,29 @@ def test_the_record_is_any_campaign_s(open_session, tmp_path):
     with SqliteStore(run / DATABASE, readonly=True) as store:
         submitted = [e.data["proposer"] for e in store.events() if e.kind == "submitted"]
     assert submitted == ["tester 1", "tester 1"]
+
+
+def test_a_judge_that_takes_long_is_heard_later(open_session, monkeypatch):
+    from kernelwright.evaluators.gpu_model import GpuModel
+
+    _, desk = open_session(overrides=["budget.trials=2"])
+    call(desk, "submit", candidate=GOOD)
+    real, may_go_on = GpuModel.evaluate, threading.Event()
+
+    def evaluate(self, requests):
+        assert may_go_on.wait(30)
+        return real(self, requests)
+
+    monkeypatch.setattr(GpuModel, "evaluate", evaluate)
+    late = call(desk, "submit", candidate=different(bk=64), wait=0.01)
+    assert (late["judged"], late["standing"]["trials"]) == (False, 1)
+    assert "still at work" in late["reason"]
+    # Who looks meanwhile does not wait.
+    assert len(call(desk, "leaderboard")["rows"]) == 1
+    assert call(desk, "finish", wait=0.01)["standing"]["state"] == "open"
+    may_go_on.set()
+    assert call(desk, "finish")["standing"]["state"] == "finished"
+    assert [t["trial"] for t in call(desk, "verdicts")["trials"]] == [0, 1]
 
 
 def test_another_campaign_s_folder_is_refused(open_session):
