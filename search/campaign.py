@@ -210,6 +210,15 @@ class Campaign:
             return Stop("driver", f"nothing new in {BARREN_ASKS} asks in a row")
         return None
 
+    def due(self) -> Stop | None:
+        """The reason to stop the search now, None while there is none, without asking the driver;
+        the next `step` says the same.
+
+        Raises:
+            JudgeError: if a trial must be measured again to tell, and the judge fails.
+        """
+        return self._why_stop(self._asked)
+
     def finish(self, stop: Stop) -> Stop:
         """Confirm the best trials of a search that ended for this reason, which is recorded.
 

@@ -124,8 +124,8 @@ def test_every_table_row_resolves():
     from kernelwright.env.problems import PROBLEMS
     from kernelwright.env.spaces import SPACES
     from kernelwright.evaluators import TARGETS
-    from kernelwright.search.drivers import DRIVERS
+    from kernelwright.search.drivers import DRIVERS, FED_DRIVERS
 
-    for table in (PROBLEMS, SPACES, TARGETS, DRIVERS, BACKENDS, FORMATS, WRITERS):
+    for table in (PROBLEMS, SPACES, TARGETS, DRIVERS, FED_DRIVERS, BACKENDS, FORMATS, WRITERS):
         for name in table:
             assert callable(resolve(table, name))

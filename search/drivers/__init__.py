@@ -21,3 +21,5 @@ DRIVERS: dict[str, str] = {
     "model_topk": "kernelwright.search.drivers.model_topk:ModelTopK",
     "listed": "kernelwright.search.drivers.listed:Listed",
 }
+# Drivers that propose nothing by themselves: somebody hands candidates in.
+FED_DRIVERS: dict[str, str] = {"external": "kernelwright.search.drivers.external:External"}

@@ -74,12 +74,12 @@ def test_a_mending_turn_goes_on_with_the_conversation(heard):
 
 
 def test_the_shipped_prompts_are_listed_without_their_parts():
-    assert templates() == ("refine", "repair")
+    assert templates() == ("blind", "refine", "repair")
 
 
 def test_an_unknown_prompt_lists_the_known_ones(tmp_path):
     for name in ("refien", str(tmp_path / "none.j2")):
-        with pytest.raises(OptionError, match="expected one of refine, repair or a"):
+        with pytest.raises(OptionError, match="expected one of blind, refine, repair or a"):
             prompts.check(name)
 
 
