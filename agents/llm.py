@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from kernelwright.agents.asking import Asker, Sampling
-from kernelwright.agents.chat import ChatModel, Message, canonical_schema, digest
+from kernelwright.agents.chat import ChatModel, canonical_schema, digest
+from kernelwright.agents.context.prompter import Prompter
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.dialects import dialect_for
 from kernelwright.agents.memory import Memory
-from kernelwright.agents.sheet import problem_sheet
 from kernelwright.agents.talk import Talk, Turn, Useless
-from kernelwright.env.options import OptionError
 from kernelwright.env.types import Problem, Proposal
-from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Trial
 
 MENDABLE = frozenset({"truncated", "unparsable", "wrong_schema", "illegal", "duplicate"})
-MOST_QUOTED = 4000
 
 
 class LlmDriver:
@@ -41,12 +40,16 @@ class LlmDriver:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         history: Annotated[
             int, Field(ge=1, le=100, description="tried candidates that a prompt lists")
         ] = 8,
         parents: Annotated[
             int, Field(ge=1, le=100, description="how many of the best are improved upon")
         ] = 3,
+        inspirations: Annotated[
+            int, Field(ge=0, le=16, description="good programs shown whole beside the parent")
+        ] = 0,
         attempts: Annotated[
             int, Field(ge=1, le=8, description="calls for one idea: the first, then mending")
         ] = 2,
@@ -60,22 +63,22 @@ class LlmDriver:
             bool, Field(description="ask the server for JSON by schema, where replies are JSON")
         ] = False,
     ) -> None:
-        prompts.check(prompt)
         self._seed, self._batch, self._prompt, self._attempts = seed, batch, prompt, attempts
         self._dialect = dialect_for(space, problem)
-        self._values = {
-            "problem": problem_sheet(problem),
-            "dialect": {"name": self._dialect.name, "facts": self._dialect.facts()},
-        }
         self._memory = Memory(self._dialect, history=history, parents=parents)
+        self._prompter = Prompter(
+            problem,
+            self._dialect,
+            self._memory,
+            journal,
+            around=context,
+            inspirations=inspirations,
+        )
+        self._prompter.check(prompt, **self._place(0, 0))
+        self._template = self._prompter.version(prompt)
         schema = canonical_schema(self._dialect.schema()) if structured else None
         asker = Asker(backend, journal, Sampling(seed, max_tokens, temperature, schema))
         self._talk = Talk(space, self._dialect, self._memory, asker, journal, name="llm")
-        try:
-            self._fresh(0)
-        except prompts.PromptError as error:
-            expected = "a template of values that there are"
-            raise OptionError("prompt", expected, str(error)) from None
 
     @property
     def stopped(self) -> str | None:
@@ -101,27 +104,20 @@ class LlmDriver:
         asks = self._talk.asks
         rng = random.Random(digest([self._seed, asks, slot]))
         candidate, parent = self._memory.parent(rng, greedy=slot == 0)
-        hints = self._dialect.hints
-        messages = prompts.render(
-            self._prompt,
-            **self._values,
-            parent=parent,
-            tried=self._memory.tried(),
-            count=self._memory.count,
-            pending=self._memory.pending(),
-            failures=self._memory.failures(),
-            slot=slot + 1,
-            batch=self._batch,
-            hint=hints[(self._seed + asks + slot) % len(hints)],
+        messages = self._prompter.ask(
+            self._prompt, (asks, slot), candidate, parent, **self._place(asks, slot)
         )
-        return Turn(messages, candidate)
+        return Turn(messages, candidate, template=self._template)
+
+    def _place(self, asks: int, slot: int) -> dict[str, Any]:
+        """What is said of a question's place in its batch, and the direction that it is given."""
+        hints = self._dialect.hints
+        hint = hints[(self._seed + asks + slot) % len(hints)]
+        return {"slot": slot + 1, "batch": self._batch, "hint": hint}
 
     def _mend(self, turn: Turn, useless: Useless) -> Turn | None:
         """The same conversation, continued by what was wrong with the answer."""
         if useless.kind not in MENDABLE or turn.attempt >= self._attempts or not useless.text:
             return None
-        said: Message = ("assistant", useless.text[:MOST_QUOTED])
-        (again,) = prompts.render(
-            "repair", **self._values, kind=useless.kind, reason=useless.reason[:MOST_QUOTED]
-        )
-        return Turn((*turn.messages, said, again), turn.parent, turn.attempt + 1)
+        messages = self._prompter.mend(turn.messages, useless.text, useless.kind, useless.reason)
+        return replace(turn, messages=messages, attempt=turn.attempt + 1)

@@ -15,6 +15,7 @@ from kernelwright.configs.load import AGENT_PARTS, Campaign, resolved_config
 from kernelwright.configs.resolve import file_options, is_plugin, parameters
 from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
+from kernelwright.configs.surroundings import surroundings_of
 from kernelwright.configs.tree import Document
 from kernelwright.env.landscape import ENDINGS
 from kernelwright.env.landscape.open import locate, open_landscape
@@ -70,7 +71,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, asked_missing = _driver_factory(campaign, problem, space, target)
+    make_driver, asked_missing = _driver_factory(campaign, problem, space, target, state)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -128,7 +129,7 @@ def _stop_rules(
 
 
 def _driver_factory(
-    campaign: Campaign, problem: Problem, space: AnySpace, target: Target
+    campaign: Campaign, problem: Problem, space: AnySpace, target: Target, state: CacheState
 ) -> tuple[Callable[[Journal], Driver], tuple[str, ...]]:
     """What makes the campaign's driver, once it is known that it works and makes one; and what this
     machine lacks to ask its model.
@@ -149,6 +150,11 @@ def _driver_factory(
             campaign, ("agents", "backend"), lambda: backend.factory(**seeded, **backend.options)
         )
         parts["prompt"] = campaign.prompt
+        parts["context"] = surroundings_of(campaign, problem, target, state)
+        unread = [key for key in ("context", "retrieval") if document.get("agents", key)]
+        if unread and "context" not in wanted:
+            expected = f"a driver whose prompts take one ({choice.name} does not)"
+            raise document.error(("agents", unread[0]), expected, "a section")
 
     def make(journal: Journal) -> Driver:
         given = {name: part for name, part in parts.items() if name in wanted}
@@ -162,9 +168,11 @@ def _driver_factory(
     try:
         driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
-        if error.path == "driver.prompt":  # the prompt is named elsewhere
+        named = {"driver.prompt": ("agents", "prompt")}  # it is named elsewhere
+        named["driver.tokens"] = ("agents", "context", "tokens")
+        if error.path in named:
             found, near = error.found, error.nearest
-            raise document.error(("agents", "prompt"), error.expected, found, near) from None
+            raise document.error(named[error.path], error.expected, found, near) from None
         raise
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):

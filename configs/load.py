@@ -16,6 +16,7 @@ from typing import Any, cast
 import pydantic
 
 from kernelwright.agents import AGENT_DRIVERS, BACKENDS
+from kernelwright.configs.context import check_retrieval, resolved_context
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
 from kernelwright.configs.resolve import (
@@ -38,7 +39,7 @@ from kernelwright.search.tasks import SCHEDULERS
 CONFIGS_DIR = Path(__file__).parent
 # Keyword arguments that the framework gives to what a choice names, so they are not options.
 # What a driver that asks a model gets beside what every driver does.
-AGENT_PARTS = ("problem", "backend", "prompt", "journal")
+AGENT_PARTS = ("problem", "backend", "prompt", "journal", "context")
 GIVEN = {
     "problem": Given(0, ()),
     "target": Given(1, ("seed", "judging")),
@@ -185,6 +186,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         prompt = _prompt(document, file.agents.prompt, folder, files)
         path = ("agents", "backend")
         backend = choose(document, path, file.agents.backend, folder, files)
+        check_retrieval(document, file.agents, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
         raise document.error(("budget",), "at least one of trials, seconds, calls, tokens", "none")
     check_cache(document, file.cache, folder)
@@ -511,6 +513,7 @@ def resolved_config(
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:
         out["agents"] = {"backend": campaign.backend.plain, "prompt": campaign.prompt}
+        out["agents"] |= resolved_context(file.agents, campaign.folder)
     out["judge"] = dict(judge)
     out["hashes"] = dict(sorted(hashes.items()))
     if file.cache is not None:

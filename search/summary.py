@@ -49,6 +49,9 @@ NOT_REPLIES = (
     SEEDED,
     FOUND,
     WARM,
+    "surroundings",
+    "retrieved",
+    "context_cut",
 )
 
 

@@ -69,7 +69,12 @@ BY_A_MODEL = {
     "space": {"kind": "source", "file": "kernel.c", "regions": ["body"]},
     "target": {"name": "cpu", "flags": ["-O1"]},
     "driver": {"name": "llm"},
-    "agents": {"backend": {"name": "mock"}, "prompt": "refine"},
+    "agents": {
+        "backend": {"name": "mock"},
+        "prompt": "refine",
+        "context": {"tokens": 9000, "device": False, "profile": False},
+        "retrieval": {"passages": 2, "directives": True, "pages": [], "runs": [], "cache": 1},
+    },
     "judge": {"confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
     "budget": {"calls": 1},
 }

@@ -1,0 +1,211 @@
+"""Prompts as drivers ask for them: what is remembered of the search and what surrounds it, put into
+a template, cut to its budget and without secrets.
+
+A prompt is a function of (seed, batch, told trials, the model's own answers) and of the campaign's
+record: what else is looked at stands there (`surroundings`), with what was retrieved and what was
+cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.agents.chat import CHARACTERS_A_TOKEN, Message
+from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
+from kernelwright.agents.context.profile import ProfileSheet, profile_sheet
+from kernelwright.agents.context.safe import clean, one_line, without_secrets
+from kernelwright.agents.context.shrink import Messages, Values, shrink, tokens_of
+from kernelwright.agents.context.surroundings import (
+    CUT,
+    NOTHING,
+    RETRIEVED,
+    Seen,
+    Surroundings,
+    see,
+)
+from kernelwright.agents.dialects.dialect import Dialect
+from kernelwright.agents.dialects.fences import fenced
+from kernelwright.agents.memory import Memory, Parent
+from kernelwright.agents.sheet import problem_sheet
+from kernelwright.env.options import OptionError
+from kernelwright.env.types import Candidate, Problem
+from kernelwright.prompts import render as prompts
+from kernelwright.search.driver import Journal
+from kernelwright.search.trial import event
+
+# What is quoted of an answer that is to be mended, and of why.
+MOST_QUOTED = 4000
+# However little room is left, so much of an answer that is to be mended is shown.
+LEAST_QUOTED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A retrieved passage as a template shows it; ``block`` is fenced."""
+
+    id: str
+    source: str
+    title: str
+    block: str
+
+    @classmethod
+    def of(cls, passage: Passage) -> Quoted:
+        """A passage, quoted."""
+        block = fenced(clean(passage.text), "text")
+        return cls(passage.id, passage.source, one_line(passage.title, MOST_TITLE), block)
+
+
+class Prompter:
+    """Writes the questions of one search.
+
+    Args:
+        problem: what is computed.
+        dialect: how candidates are written.
+        memory: what was tried.
+        journal: the campaign's record.
+        around: what surrounds the search.
+        inspirations: how many good programs are shown beside the parent.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        dialect: Dialect,
+        memory: Memory,
+        journal: Journal,
+        *,
+        around: Surroundings = NOTHING,
+        inspirations: int = 0,
+    ) -> None:
+        self._problem, self._memory, self._journal = problem, memory, journal
+        self._around, self._inspirations = around, inspirations
+        self._fixed = {
+            "problem": problem_sheet(problem),
+            "dialect": {"name": dialect.name, "facts": dialect.facts()},
+        }
+        self._seen: Seen | None = None
+        self._library: Library | None = None
+
+    def check(self, prompt: str, **values: object) -> None:
+        """See that a template can be rendered with these values, and that what is never cut fits.
+
+        Raises:
+            OptionError: naming ``prompt`` or ``tokens``.
+        """
+        prompts.check(prompt)
+        candidate, parent = self._memory.start()
+        shown = self._values(candidate, parent, Seen(), ()) | values
+        try:
+            messages = prompts.render(prompt, **self._fixed, **shown)
+        except prompts.PromptError as error:
+            expected = "a template of values that there are"
+            raise OptionError("prompt", expected, str(error)) from None
+        least, budget = tokens_of(messages), self._around.tokens
+        if budget is not None and least > budget:
+            expected = f"at least {least}, which the task, the language and the start take"
+            raise OptionError("tokens", expected, str(budget))
+
+    def version(self, prompt: str) -> str:
+        """The hash of a prompt's template and of all that it includes."""
+        return prompts.version(prompt)
+
+    def ask(
+        self,
+        prompt: str,
+        place: tuple[int, int],
+        candidate: Candidate | None,
+        parent: Parent | None,
+        **values: object,
+    ) -> Messages:
+        """The messages of a question.
+
+        Args:
+            prompt: the template.
+            place: the ask and the slot, under which it is recorded what was retrieved and cut.
+            candidate: the program to improve, if there is one.
+            parent: how it is shown.
+            values: what else the template needs.
+        """
+        seen = self._look()
+        passages = self._retrieve(place, candidate, parent)
+        given = self._values(candidate, parent, seen, passages) | values
+
+        def render(values: Values) -> Messages:
+            return without_secrets(prompts.render(prompt, **self._fixed, **values))
+
+        found = shrink(given, self._around.tokens, render)
+        if found.cut or found.over:
+            data = {"cut": dict(found.cut), "tokens": tokens_of(found.messages)}
+            if found.over:
+                data["over"] = found.over
+            self._journal.record(event(CUT, *place, budget=self._around.tokens, **data))
+        return found.messages
+
+    def mend(self, messages: Messages, said: str, kind: str, reason: str) -> Messages:
+        """The same conversation, continued by what was wrong with the answer; of a long answer its
+        two ends are quoted, as far as there is room.
+        """
+        why = one_line(reason, MOST_QUOTED)
+        (again,) = without_secrets(prompts.render("repair", **self._fixed, kind=kind, reason=why))
+        most = MOST_QUOTED
+        if self._around.tokens is not None:
+            left = self._around.tokens - tokens_of((*messages, again))
+            most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
+        quoted: Message = ("assistant", clean(said, most))
+        return (*messages, *without_secrets([quoted]), again)
+
+    def _look(self) -> Seen:
+        if self._seen is None:
+            self._seen = see(self._around, self._journal)
+            self._library = self._seen.library()
+        return self._seen
+
+    def _values(
+        self,
+        candidate: Candidate | None,
+        parent: Parent | None,
+        seen: Seen,
+        passages: tuple[Passage, ...],
+    ) -> dict[str, Any]:
+        """Everything that a template may show of the search and of what surrounds it."""
+        memory = self._memory
+        return {
+            "parent": parent,
+            "device": seen.device,
+            "profile": self._profile(candidate),
+            "tried": memory.tried(),
+            "count": memory.count,
+            "pending": memory.pending(),
+            "failures": memory.failures(),
+            "failed": memory.failed(),
+            "inspirations": memory.inspirations(self._inspirations, but=candidate),
+            "known": [Quoted.of(each) for each in passages],
+        }
+
+    def _profile(self, candidate: Candidate | None) -> ProfileSheet:
+        if candidate is None:
+            return ProfileSheet()
+        explain = self._around.explain
+        known = explain(candidate) if explain is not None else None
+        return profile_sheet(self._memory.verdict(candidate), known)
+
+    def _retrieve(
+        self, place: tuple[int, int], candidate: Candidate | None, parent: Parent | None
+    ) -> tuple[Passage, ...]:
+        """The passages that fit what the question is about: failures first, then the parent, then
+        the problem. Where the record has them, those.
+        """
+        if self._library is None:
+            return ()
+        past = self._journal.past(RETRIEVED, *place)
+        if past is not None:
+            return tuple(self._library.get(past.data["ids"]))
+        failures = self._memory.failures()
+        about = [f"{row.code or ''} {row.detail}" for row in failures[:1]]
+        about += [self._problem.name, *self._profile(candidate).lines[:4]]
+        about += [parent.block] if parent is not None else []
+        found = self._library.find(about, self._around.retrieved)
+        if found:
+            self._journal.record(event(RETRIEVED, *place, ids=[each.id for each in found]))
+        return tuple(found)
