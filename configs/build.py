@@ -29,6 +29,11 @@ from kernelwright.search.plan import Budget, ConfirmPlan, Plan, StopRules
 from kernelwright.search.store import StoreJournal
 
 T = TypeVar("T")
+# Where the campaign has what a driver calls an option of its own.
+_NAMED_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "driver.prompt": ("agents", "prompt"),
+    "driver.tokens": ("agents", "context", "tokens"),
+}
 
 
 @dataclass(frozen=True)
@@ -168,11 +173,10 @@ def _driver_factory(
     try:
         driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
-        named = {"driver.prompt": ("agents", "prompt")}  # it is named elsewhere
-        named["driver.tokens"] = ("agents", "context", "tokens")
-        if error.path in named:
+        elsewhere = _NAMED_ELSEWHERE.get(error.path)
+        if elsewhere is not None:
             found, near = error.found, error.nearest
-            raise document.error(named[error.path], error.expected, found, near) from None
+            raise document.error(elsewhere, error.expected, found, near) from None
         raise
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):

@@ -21,7 +21,11 @@ MOST_FACTS = 24
 MOST_LOG = 600
 # What a judge records of itself, its host and its tuner, and nothing of the program.
 _OTHERS = ("host.", "isolation.", "passed.", "elf.", "harness.", "judge.")
-_TIME = "time_s"
+_TIME, _STEP = "time_s", "step_s"
+# Parts of one step along K; the others are parts of the time.
+_OF_A_STEP = frozenset(
+    ("mma_s", "tensor_s", "shared_s", "issue_s", "l2_s", "hbm_step_s", "spill_s", "latency_s")
+)
 
 LEGEND = {
     "core_s": "the time with all data in the first cache",
@@ -43,17 +47,16 @@ LEGEND = {
     "waves": "rounds of blocks over the SMs",
     "rounds": "rounds of blocks over the SMs",
     "k_steps": "steps along K",
-    "padding": "computed share that is padding",
+    "padding": "computed elements over needed ones",
     "hbm_bytes": "bytes from and to HBM",
-    "busy_s": "all units of an SM in a step",
-    "step_s": "one step along K",
-    "mma_s": "Tensor Cores in a step",
-    "tensor_s": "Tensor Cores in a step",
-    "shared_s": "shared memory in a step",
-    "l2_s": "L2 in a step",
-    "hbm_s": "HBM",
-    "latency_s": "latency in a step",
-    "spill_s": "spills in a step",
+    "mma_s": "Tensor Cores",
+    "tensor_s": "Tensor Cores",
+    "shared_s": "shared memory",
+    "l2_s": "L2 cache",
+    "hbm_step_s": "HBM",
+    "hbm_s": "HBM alone",
+    "latency_s": "waiting for copies",
+    "spill_s": "spilled registers",
     "reduction_s": "adding split parts",
     "spills": "vector registers stored to or loaded from the stack",
     "vector_bits": "widest vector instructions",
@@ -121,14 +124,17 @@ def _shares(verdict: Verdict) -> list[str]:
 def _facts(facts: Iterable[tuple[str, float]]) -> list[str]:
     """Facts of the program in words. A part of a time is its share of the whole."""
     given = dict(facts)
-    whole, out = given.get(_TIME, 0.0), list[str]()
+    is_stepped, out = bool(given.get(_STEP)), list[str]()
     for name, value in given.items():
-        if name == _TIME or name.startswith(_OTHERS) or not math.isfinite(value):
+        if name in (_TIME, _STEP) or name.startswith(_OTHERS) or not math.isfinite(value):
             continue
         if name.endswith(("_s", "_ns", "_us", "_ms")):
-            if not whole or name not in LEGEND:
+            whole, of = (
+                (_STEP, "a step") if is_stepped and name in _OF_A_STEP else (_TIME, "the time")
+            )
+            if not given.get(whole) or name not in LEGEND:
                 continue  # what it took to compile, or a time that is a figure of performance
-            shown = f"{100 * value / whole:.3g}% of the time"
+            shown = f"{100 * value / given[whole]:.3g}% of {of}"
         else:
             shown = f"{value:.6g}"
         meaning = f", {LEGEND[name]}" if name in LEGEND else ""

@@ -136,10 +136,17 @@ class Prompter:
 
         found = shrink(given, self._around.tokens, render)
         if found.cut or found.over:
-            data = {"cut": dict(found.cut), "tokens": tokens_of(found.messages)}
-            if found.over:
-                data["over"] = found.over
-            self._journal.record(event(CUT, *place, budget=self._around.tokens, **data))
+            self._journal.record(
+                event(
+                    CUT,
+                    place[0],
+                    place[1],
+                    budget=self._around.tokens,
+                    tokens=tokens_of(found.messages),
+                    cut=dict(found.cut),
+                    over=found.over,
+                )
+            )
         return found.messages
 
     def mend(self, messages: Messages, said: str, kind: str, reason: str) -> Messages:
