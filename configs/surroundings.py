@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from kernelwright.configs.folders import cache_folder_of
 from kernelwright.configs.load import Campaign
 from kernelwright.configs.schema import CacheSection
 from kernelwright.env.types import CacheState, Candidate, Language, Problem
+from kernelwright.evaluators.cpu.listing import read_listing, remarks
+from kernelwright.evaluators.cpu.target import Cpu
 from kernelwright.evaluators.cpu_model import CpuModel
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.target import Target, speed_of_light
@@ -35,6 +38,7 @@ def surroundings_of(
         tokens=context.tokens,
         device=(lambda: _device(problem, target, state)) if context.device else None,
         explain=_explainer(problem, target) if context.profile else None,
+        examine=_examiner(target) if context.profile else None,
         passages=None
         if retrieval is None
         else lambda sheet: tuple(_passages(campaign, problem, target, sheet)),
@@ -80,6 +84,22 @@ def _of_cpu(model: CpuModel, candidate: Candidate) -> Known | None:
         return None
     artifact = model.build(candidate)
     return Known(f"a model of {model.device.title}", artifact.facts, artifact.log)
+
+
+def _examiner(target: Target) -> Explain | None:
+    """A look at what the compiler makes of a program, where one does and its code can be read."""
+    if not isinstance(target, Cpu) or platform.machine() not in ("x86_64", "AMD64"):
+        return None
+
+    def examine(candidate: Candidate) -> Known | None:
+        found = target.listing(candidate)
+        if found is None:
+            return None
+        listing, said = read_listing(found[0]), remarks(found[1])
+        log = "\n".join(filter(None, (listing.text(), said)))
+        return Known("its machine code", listing.facts(), log)
+
+    return examine
 
 
 def _passages(

@@ -51,6 +51,7 @@ NOT_REPLIES = (
     WARM,
     "surroundings",
     "retrieved",
+    "parent_examined",
     "context_cut",
 )
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kernelwright.agents.context.safe import clean, one_line
 from kernelwright.agents.dialects.fences import fenced
@@ -18,7 +19,7 @@ from kernelwright.env.types import Verdict
 from kernelwright.search.answers import candidate_times_ns
 
 MOST_FACTS = 24
-MOST_LOG = 600
+MOST_LOG = 1500
 # What a judge records of itself, its host and its tuner, and nothing of the program.
 _OTHERS = ("host.", "isolation.", "passed.", "elf.", "harness.", "judge.")
 _TIME, _STEP = "time_s", "step_s"
@@ -75,6 +76,19 @@ class Known:
     facts: tuple[tuple[str, float], ...] = ()
     log: str = ""
 
+    def plain(self) -> dict[str, Any]:
+        """It as JSON has it."""
+        return {"source": self.source, "facts": [list(f) for f in self.facts], "log": self.log}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Known | None:
+        """The one that an event holds, None if nothing was found."""
+        plain = data["found"]
+        if not plain:
+            return None
+        facts = tuple((str(name), float(value)) for name, value in plain["facts"])
+        return cls(str(plain["source"]), facts, str(plain["log"]))
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileSheet:
@@ -84,7 +98,7 @@ class ProfileSheet:
     log: str = ""
 
 
-def profile_sheet(verdict: Verdict | None, known: Known | None) -> ProfileSheet:
+def profile_sheet(verdict: Verdict | None, *known: Known | None) -> ProfileSheet:
     """The profile of a program by its screen's verdict and what else is known; empty without."""
     lines: list[str] = []
     logs: list[str] = []
@@ -92,14 +106,16 @@ def profile_sheet(verdict: Verdict | None, known: Known | None) -> ProfileSheet:
         lines += _shares(verdict)
         lines += _facts(verdict.facts)
         logs.append(verdict.log)
-    if known is not None:
-        by = f" (by {known.source})" if known.source else ""
+    for each in known:
+        if each is None:
+            continue
+        by = f" (by {each.source})" if each.source else ""
         told = {line.partition(":")[0] for line in lines}
         lines += [
-            f"{line}{by}" for line in _facts(known.facts) if line.partition(":")[0] not in told
+            f"{line}{by}" for line in _facts(each.facts) if line.partition(":")[0] not in told
         ]
-        if known.log not in logs:
-            logs.append(known.log)
+        if each.log not in logs:
+            logs.append(each.log)
     text = clean("\n".join(filter(None, (log.strip() for log in logs))), MOST_LOG)
     return ProfileSheet(tuple(lines), fenced(text, "text") if text else "")
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from kernelwright.agents.chat import CHARACTERS_A_TOKEN, Message
 from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
-from kernelwright.agents.context.profile import ProfileSheet, profile_sheet
+from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.safe import clean, one_line, without_secrets
 from kernelwright.agents.context.shrink import Messages, Values, shrink, tokens_of
 from kernelwright.agents.context.surroundings import (
     CUT,
+    LOOKED,
     NOTHING,
     RETRIEVED,
     Seen,
@@ -86,6 +87,7 @@ class Prompter:
         }
         self._seen: Seen | None = None
         self._library: Library | None = None
+        self._examined: dict[str, Known | None] = {}
 
     def check(self, prompt: str, **values: object) -> None:
         """See that a template can be rendered with these values, and that what is never cut fits.
@@ -95,7 +97,7 @@ class Prompter:
         """
         prompts.check(prompt)
         candidate, parent = self._memory.start()
-        shown = self._values(candidate, parent, Seen(), ()) | values
+        shown = self._values(candidate, parent, Seen(), (), None) | values
         try:
             messages = prompts.render(prompt, **self._fixed, **shown)
         except prompts.PromptError as error:
@@ -128,26 +130,27 @@ class Prompter:
             values: what else the template needs.
         """
         seen = self._look()
+        found = self._examine(place, candidate)
         passages = self._retrieve(place, candidate, parent)
-        given = self._values(candidate, parent, seen, passages) | values
+        given = self._values(candidate, parent, seen, passages, found) | values
 
         def render(values: Values) -> Messages:
             return without_secrets(prompts.render(prompt, **self._fixed, **values))
 
-        found = shrink(given, self._around.tokens, render)
-        if found.cut or found.over:
+        fitted = shrink(given, self._around.tokens, render)
+        if fitted.cut or fitted.over:
             self._journal.record(
                 event(
                     CUT,
                     place[0],
                     place[1],
                     budget=self._around.tokens,
-                    tokens=tokens_of(found.messages),
-                    cut=dict(found.cut),
-                    over=found.over,
+                    tokens=tokens_of(fitted.messages),
+                    cut=dict(fitted.cut),
+                    over=fitted.over,
                 )
             )
-        return found.messages
+        return fitted.messages
 
     def mend(self, messages: Messages, said: str, kind: str, reason: str) -> Messages:
         """The same conversation, continued by what was wrong with the answer; of a long answer its
@@ -174,13 +177,14 @@ class Prompter:
         parent: Parent | None,
         seen: Seen,
         passages: tuple[Passage, ...],
+        found: Known | None,
     ) -> dict[str, Any]:
         """Everything that a template may show of the search and of what surrounds it."""
         memory = self._memory
         return {
             "parent": parent,
             "device": seen.device,
-            "profile": self._profile(candidate),
+            "profile": self._profile(candidate, found),
             "tried": memory.tried(),
             "count": memory.count,
             "pending": memory.pending(),
@@ -190,12 +194,26 @@ class Prompter:
             "known": [Quoted.of(each) for each in passages],
         }
 
-    def _profile(self, candidate: Candidate | None) -> ProfileSheet:
+    def _profile(self, candidate: Candidate | None, found: Known | None = None) -> ProfileSheet:
         if candidate is None:
             return ProfileSheet()
         explain = self._around.explain
         known = explain(candidate) if explain is not None else None
-        return profile_sheet(self._memory.verdict(candidate), known)
+        return profile_sheet(self._memory.verdict(candidate), known, found)
+
+    def _examine(self, place: tuple[int, int], candidate: Candidate | None) -> Known | None:
+        """What a look at the program found when it was first asked about."""
+        examine = self._around.examine
+        if candidate is None or examine is None:
+            return None
+        if candidate.key not in self._examined:
+            past = self._journal.past(LOOKED, *place)
+            found = Known.of(past.data) if past is not None else examine(candidate)
+            if past is None:
+                told = {} if found is None else found.plain()
+                self._journal.record(event(LOOKED, *place, key=candidate.key, found=told))
+            self._examined[candidate.key] = found
+        return self._examined[candidate.key]
 
     def _retrieve(
         self, place: tuple[int, int], candidate: Candidate | None, parent: Parent | None

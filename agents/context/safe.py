@@ -37,7 +37,7 @@ _KEYS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----)?",
     re.DOTALL,
 )
-_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth(?!or)", re.IGNORECASE)
 REMOVED = "[removed]"
 
 

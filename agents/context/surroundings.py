@@ -18,8 +18,8 @@ from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Event, event
 
 # The kinds of events: what surrounded a search, once; what a question was given to know; what a
-# question had to leave out.
-SEEN, RETRIEVED, CUT = "surroundings", "retrieved", "context_cut"
+# look at its parent found; what a question had to leave out.
+SEEN, RETRIEVED, LOOKED, CUT = "surroundings", "retrieved", "parent_examined", "context_cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Surroundings:
         tokens: how long a question may be, as estimated; None for no limit.
         device: looks at the machine.
         explain: what a model of the machine says of a program; it must be a pure function.
+        examine: a look at a program that may find something else tomorrow, such as at what a
+            compiler makes of it; what it found is recorded.
         passages: collects what may be retrieved; it is told of the machine.
         retrieved: how many passages a question is given at most.
     """
@@ -37,6 +39,7 @@ class Surroundings:
     tokens: int | None = None
     device: Callable[[], DeviceSheet] | None = None
     explain: Callable[[Candidate], Known | None] | None = None
+    examine: Callable[[Candidate], Known | None] | None = None
     passages: Callable[[DeviceSheet], tuple[Passage, ...]] | None = None
     retrieved: int = 3
 

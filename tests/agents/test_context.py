@@ -266,3 +266,32 @@ def test_every_block_comes_under_its_heading(worlds, journal):
     assert "note: loop vectorized" in told["Profile"]
     assert f"Key {found[1].key[:8]}, speedup 1.414x." in told["Inspirations"]
     assert "So far: 1 build_error (made_up)." in told["Failures"]
+
+
+def test_what_a_look_at_a_parent_found_is_read_from_the_record(worlds, recording):
+    world, journal, looks = worlds["source"], recording(), []
+
+    def examine(candidate):
+        looks.append(candidate.key)
+        return Known("its code", (("spills", float(len(looks))),), f"look {len(looks)}")
+
+    around = Surroundings(examine=examine)
+    driver = world.driver(journal, context=around)
+    assert looks == []
+    first, _ = world.play(driver, asks=4)
+    assert len(set(looks)) == len(looks) > 1
+    events = list(journal.events)
+    looked = len(looks)
+    again, _ = world.play(world.driver(journal, context=around), asks=4)
+    assert again == first
+    assert journal.events == events
+    assert len(looks) == looked
+
+
+def test_a_look_that_finds_nothing_says_nothing(worlds, recording):
+    world, journal = worlds["source"], recording()
+    around = Surroundings(examine=lambda candidate: None)
+    for _ in range(2):
+        driver = world.driver(journal, context=around)
+        driver.ask(1)
+        assert "Profile" not in sections(driver._fresh(0).messages[1][1])
