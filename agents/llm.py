@@ -104,9 +104,7 @@ class LlmDriver:
         asks = self._talk.asks
         rng = random.Random(digest([self._seed, asks, slot]))
         candidate, parent = self._memory.parent(rng, greedy=slot == 0)
-        messages = self._prompter.ask(
-            self._prompt, (asks, slot), candidate, parent, **self._place(asks, slot)
-        )
+        messages = self._prompter.ask(self._prompt, (asks, slot), parent, **self._place(asks, slot))
         return Turn(messages, candidate, template=self._template)
 
     def _place(self, asks: int, slot: int) -> dict[str, Any]:

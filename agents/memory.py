@@ -47,11 +47,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The program that a model is asked to improve."""
+    """The program that a model is asked to improve; ``block`` is fenced."""
 
     key: str
     result: str
     block: str
+    candidate: Candidate | None = None
 
 
 class Memory:
@@ -140,7 +141,7 @@ class Memory:
 
     def _shown(self, candidate: Candidate, result: str) -> Parent:
         block = fenced(clean(self._dialect.show(candidate)), self._dialect.fence)
-        return Parent(candidate.key[:8], result, block)
+        return Parent(candidate.key[:8], result, block, candidate)
 
     def verdict(self, candidate: Candidate | None) -> Verdict | None:
         """What the judge said of a candidate, None if it was not tried."""

@@ -53,11 +53,11 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
         PromptError: if the template needs a value that is not there, or has no message.
     """
     try:
-        template = _template(name)
+        template, inherits = _template(name), _extends(name)
         out = []
         for role in ROLES:
             context = template.new_context(dict(values))
-            if _extends(name):
+            if inherits:
                 # What a template inherits is in its context once all of it was rendered.
                 for _ in template.root_render_func(context):
                     pass

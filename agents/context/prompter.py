@@ -8,10 +8,11 @@ cut.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.agents.chat import CHARACTERS_A_TOKEN, Message
+from kernelwright.agents.chat import CHARACTERS_A_TOKEN
 from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.safe import clean, one_line, without_secrets
@@ -30,7 +31,7 @@ from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent
 from kernelwright.agents.sheet import problem_sheet
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import Candidate, Problem
+from kernelwright.env.types import Problem
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
@@ -55,6 +56,11 @@ class Quoted:
         """A passage, quoted."""
         block = fenced(clean(passage.text), "text")
         return cls(passage.id, passage.source, one_line(passage.title, MOST_TITLE), block)
+
+
+def as_it_is(messages: Messages) -> Messages:
+    """Nothing is done to them."""
+    return messages
 
 
 class Prompter:
@@ -88,6 +94,7 @@ class Prompter:
         self._seen: Seen | None = None
         self._library: Library | None = None
         self._examined: dict[str, Known | None] = {}
+        self._explained: dict[str, Known | None] = {}
 
     def check(self, prompt: str, **values: object) -> None:
         """See that a template can be rendered with these values, and that what is never cut fits.
@@ -96,8 +103,8 @@ class Prompter:
             OptionError: naming ``prompt`` or ``tokens``.
         """
         prompts.check(prompt)
-        candidate, parent = self._memory.start()
-        shown = self._values(candidate, parent, Seen(), (), None) | values
+        _, parent = self._memory.start()
+        shown = self._values(parent, Seen(), (), None) | values
         try:
             messages = prompts.render(prompt, **self._fixed, **shown)
         except prompts.PromptError as error:
@@ -116,8 +123,8 @@ class Prompter:
         self,
         prompt: str,
         place: tuple[int, int],
-        candidate: Candidate | None,
         parent: Parent | None,
+        finish: Callable[[Messages], Messages] = as_it_is,
         **values: object,
     ) -> Messages:
         """The messages of a question.
@@ -125,17 +132,17 @@ class Prompter:
         Args:
             prompt: the template.
             place: the ask and the slot, under which it is recorded what was retrieved and cut.
-            candidate: the program to improve, if there is one.
-            parent: how it is shown.
-            values: what else the template needs.
+            parent: the program to improve, if there is one.
+            finish: what else is done to the messages before they are measured.
+            values: what else the template needs, or is shown in place of what is remembered.
         """
         seen = self._look()
-        found = self._examine(place, candidate)
-        passages = self._retrieve(place, candidate, parent)
-        given = self._values(candidate, parent, seen, passages, found) | values
+        found = self._examine(parent)
+        passages = self._retrieve(place, parent)
+        given = self._values(parent, seen, passages, found) | values
 
         def render(values: Values) -> Messages:
-            return without_secrets(prompts.render(prompt, **self._fixed, **values))
+            return without_secrets(finish(prompts.render(prompt, **self._fixed, **values)))
 
         fitted = shrink(given, self._around.tokens, render)
         if fitted.cut or fitted.over:
@@ -152,18 +159,34 @@ class Prompter:
             )
         return fitted.messages
 
-    def mend(self, messages: Messages, said: str, kind: str, reason: str) -> Messages:
-        """The same conversation, continued by what was wrong with the answer; of a long answer its
-        two ends are quoted, as far as there is room.
+    def mend(
+        self, messages: Messages, said: str, kind: str, reason: str, **values: object
+    ) -> Messages:
+        """The same conversation, continued by what was wrong with the answer.
+
+        Args:
+            messages: what was asked.
+            said: the answer.
+            kind: the class that it was filed under.
+            reason: what was wrong with it.
+            values: what the template is shown in place of what is fixed.
         """
         why = one_line(reason, MOST_QUOTED)
-        (again,) = without_secrets(prompts.render("repair", **self._fixed, kind=kind, reason=why))
+        given = {**self._fixed, **values, "kind": kind, "reason": why}
+        ((_, again),) = prompts.render("repair", **given)
+        return self.follow(messages, said, again)
+
+    def follow(self, messages: Messages, said: str, text: str) -> Messages:
+        """The same conversation, with an answer and what comes next; of a long answer the two ends
+        are quoted, as far as there is room.
+        """
+        more: Messages = (("user", text),)
         most = MOST_QUOTED
         if self._around.tokens is not None:
-            left = self._around.tokens - tokens_of((*messages, again))
+            left = self._around.tokens - tokens_of((*messages, *more))
             most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
-        quoted: Message = ("assistant", clean(said, most))
-        return (*messages, *without_secrets([quoted]), again)
+        quoted: Messages = (("assistant", clean(said, most)),)
+        return (*messages, *without_secrets((*quoted, *more)))
 
     def _look(self) -> Seen:
         if self._seen is None:
@@ -173,18 +196,17 @@ class Prompter:
 
     def _values(
         self,
-        candidate: Candidate | None,
         parent: Parent | None,
         seen: Seen,
         passages: tuple[Passage, ...],
         found: Known | None,
     ) -> dict[str, Any]:
         """Everything that a template may show of the search and of what surrounds it."""
-        memory = self._memory
+        memory, candidate = self._memory, None if parent is None else parent.candidate
         return {
             "parent": parent,
             "device": seen.device,
-            "profile": self._profile(candidate, found),
+            "profile": self._profile(parent, found),
             "tried": memory.tried(),
             "count": memory.count,
             "pending": memory.pending(),
@@ -194,30 +216,36 @@ class Prompter:
             "known": [Quoted.of(each) for each in passages],
         }
 
-    def _profile(self, candidate: Candidate | None, found: Known | None = None) -> ProfileSheet:
+    def _profile(self, parent: Parent | None, found: Known | None = None) -> ProfileSheet:
+        candidate = None if parent is None else parent.candidate
         if candidate is None:
             return ProfileSheet()
-        explain = self._around.explain
-        known = explain(candidate) if explain is not None else None
+        key, explain = candidate.key, self._around.explain
+        if explain is not None and key not in self._explained:
+            self._explained[key] = explain(candidate)
+        known = self._explained.get(key)
         return profile_sheet(self._memory.verdict(candidate), known, found)
 
-    def _examine(self, place: tuple[int, int], candidate: Candidate | None) -> Known | None:
-        """What a look at the program found when it was first asked about."""
-        examine = self._around.examine
+    def _examine(self, parent: Parent | None) -> Known | None:
+        """What a look at the program found when it was first asked about. Looks are recorded by
+        their number: they come in the same order when a search runs again.
+        """
+        candidate, examine = None if parent is None else parent.candidate, self._around.examine
         if candidate is None or examine is None:
             return None
         if candidate.key not in self._examined:
-            past = self._journal.past(LOOKED, *place)
-            found = Known.of(past.data) if past is not None else examine(candidate)
-            if past is None:
+            number = len(self._examined)
+            past = self._journal.past(LOOKED, 0, number)
+            if past is not None and past.data["key"] == candidate.key:
+                found = Known.of(past.data)
+            else:
+                found = examine(candidate)
                 told = {} if found is None else found.plain()
-                self._journal.record(event(LOOKED, *place, key=candidate.key, found=told))
+                self._journal.record(event(LOOKED, 0, number, key=candidate.key, found=told))
             self._examined[candidate.key] = found
         return self._examined[candidate.key]
 
-    def _retrieve(
-        self, place: tuple[int, int], candidate: Candidate | None, parent: Parent | None
-    ) -> tuple[Passage, ...]:
+    def _retrieve(self, place: tuple[int, int], parent: Parent | None) -> tuple[Passage, ...]:
         """The passages that fit what the question is about: failures first, then the parent, then
         the problem. Where the record has them, those.
         """
@@ -228,7 +256,7 @@ class Prompter:
             return tuple(self._library.get(past.data["ids"]))
         failures = self._memory.failures()
         about = [f"{row.code or ''} {row.detail}" for row in failures[:1]]
-        about += [self._problem.name, *self._profile(candidate).lines[:4]]
+        about += [self._problem.name, *self._profile(parent).lines[:4]]
         about += [parent.block] if parent is not None else []
         found = self._library.find(about, self._around.retrieved)
         if found:

@@ -37,6 +37,11 @@ _KEYS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----)?",
     re.DOTALL,
 )
+# What one of them begins with; to look for these is a hundred times faster.
+_BEGINNINGS = (
+    *("sk-", "pk-", "rk-", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "AKIA", "hf_", "AIza", "xox"),
+    *("eyJ", "PRIVATE KEY"),
+)
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth(?!or)", re.IGNORECASE)
 REMOVED = "[removed]"
 
@@ -81,6 +86,8 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
         if secret in text:
             text = text.replace(secret, REMOVED)
+    if not any(beginning in text for beginning in _BEGINNINGS):
+        return text
     return _KEYS.sub(REMOVED, text)
 
 

@@ -222,6 +222,10 @@ class Builder:
         """
         try:
             text = self.text(candidate, workload)
+            if isinstance(candidate.payload, str):
+                # Lines are to be those of the candidate, not of the macros before it.
+                line = f'#line 1 "{self._problem.name}.c"\n'
+                text = text.replace(candidate.payload, line + candidate.payload, 1)
             with tempfile.TemporaryDirectory(prefix="kernelwright-") as folder:
                 target = Path(folder) / "kernel.s"
                 flags = (*self._flags, *_TELLING.get(self._toolchain.name, ()), "-g1", "-S")
