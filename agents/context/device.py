@@ -45,7 +45,7 @@ def device_sheet(
         name, lines = device.name, _measured(device, dtype, threads)
     else:
         name, lines = str(getattr(device, "name", "") or ""), []
-    lines += [_bound(bound) for bound in bounds]
+    lines = [*(_bound(bound) for bound in bounds), *lines]
     return DeviceSheet(one_line(name, 100), tuple(one_line(line, MOST_LINE) for line in lines))
 
 

@@ -34,9 +34,9 @@ PARTS: tuple[Part, ...] = (
     Part("inspirations", 0, 24_000, "other good programs, the last first"),
     Part("known", 0, 9_000, "retrieved passages, the least fitting first"),
     Part("details", 0, 6_000, "logs of failures, the oldest first"),
-    Part("profile", 0, 4_000, "what is known of the parent's run, its log first"),
+    Part("profile", 0, 4_000, "what is known of the parent's run: its log, then the last lines"),
     Part("failures", 0, 9_000, "failed programs, the oldest first"),
     Part("pending", 0, 24_000, "programs proposed in this batch, the oldest first"),
-    Part("device", 0, 3_000, "the machine's figures, all at once"),
+    Part("device", 0, 3_000, "the machine's figures, the last first"),
 )
 """In the order in which they are cut."""

@@ -31,7 +31,7 @@ from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent
 from kernelwright.agents.sheet import problem_sheet
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import Problem
+from kernelwright.env.types import Candidate, Problem
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
@@ -104,7 +104,7 @@ class Prompter:
         """
         prompts.check(prompt)
         _, parent = self._memory.start()
-        shown = self._values(parent, Seen(), (), None) | values
+        shown = self._values(parent, Seen(), (), ProfileSheet()) | values
         try:
             messages = prompts.render(prompt, **self._fixed, **shown)
         except prompts.PromptError as error:
@@ -137,9 +137,9 @@ class Prompter:
             values: what else the template needs, or is shown in place of what is remembered.
         """
         seen = self._look()
-        found = self._examine(parent)
-        passages = self._retrieve(place, parent)
-        given = self._values(parent, seen, passages, found) | values
+        profile = self._profile(parent)
+        passages = self._retrieve(place, parent, profile)
+        given = self._values(parent, seen, passages, profile) | values
 
         def render(values: Values) -> Messages:
             return without_secrets(finish(prompts.render(prompt, **self._fixed, **values)))
@@ -199,14 +199,14 @@ class Prompter:
         parent: Parent | None,
         seen: Seen,
         passages: tuple[Passage, ...],
-        found: Known | None,
+        profile: ProfileSheet,
     ) -> dict[str, Any]:
         """Everything that a template may show of the search and of what surrounds it."""
         memory, candidate = self._memory, None if parent is None else parent.candidate
         return {
             "parent": parent,
             "device": seen.device,
-            "profile": self._profile(parent, found),
+            "profile": profile,
             "tried": memory.tried(),
             "count": memory.count,
             "pending": memory.pending(),
@@ -216,7 +216,7 @@ class Prompter:
             "known": [Quoted.of(each) for each in passages],
         }
 
-    def _profile(self, parent: Parent | None, found: Known | None = None) -> ProfileSheet:
+    def _profile(self, parent: Parent | None) -> ProfileSheet:
         candidate = None if parent is None else parent.candidate
         if candidate is None:
             return ProfileSheet()
@@ -224,14 +224,15 @@ class Prompter:
         if explain is not None and key not in self._explained:
             self._explained[key] = explain(candidate)
         known = self._explained.get(key)
-        return profile_sheet(self._memory.verdict(candidate), known, found)
+        verdict = self._memory.verdict(candidate)
+        return profile_sheet(verdict, known, self._examine(candidate))
 
-    def _examine(self, parent: Parent | None) -> Known | None:
+    def _examine(self, candidate: Candidate) -> Known | None:
         """What a look at the program found when it was first asked about. Looks are recorded by
         their number: they come in the same order when a search runs again.
         """
-        candidate, examine = None if parent is None else parent.candidate, self._around.examine
-        if candidate is None or examine is None:
+        examine = self._around.examine
+        if examine is None:
             return None
         if candidate.key not in self._examined:
             number = len(self._examined)
@@ -245,7 +246,9 @@ class Prompter:
             self._examined[candidate.key] = found
         return self._examined[candidate.key]
 
-    def _retrieve(self, place: tuple[int, int], parent: Parent | None) -> tuple[Passage, ...]:
+    def _retrieve(
+        self, place: tuple[int, int], parent: Parent | None, profile: ProfileSheet
+    ) -> tuple[Passage, ...]:
         """The passages that fit what the question is about: failures first, then the parent, then
         the problem. Where the record has them, those.
         """
@@ -256,7 +259,7 @@ class Prompter:
             return tuple(self._library.get(past.data["ids"]))
         failures = self._memory.failures()
         about = [f"{row.code or ''} {row.detail}" for row in failures[:1]]
-        about += [self._problem.name, *self._profile(parent).lines[:4]]
+        about += [self._problem.name, *profile.lines[:4]]
         about += [parent.block] if parent is not None else []
         found = self._library.find(about, self._around.retrieved)
         if found:

@@ -145,14 +145,14 @@ def _profile(values: Values, part: Part) -> Iterator[tuple[Values, int]]:
     if sheet.log:
         values = {**values, part.name: replace(sheet, log="")}
         yield values, len(sheet.log)
-    if sheet.lines:
-        yield {**values, part.name: ProfileSheet()}, sum(map(len, sheet.lines))
+    yield from _last_lines(values, part)
 
 
-def _device(values: Values, part: Part) -> Iterator[tuple[Values, int]]:
+def _last_lines(values: Values, part: Part) -> Iterator[tuple[Values, int]]:
     sheet = values[part.name]
-    if sheet.lines:
-        yield {**values, part.name: replace(sheet, lines=())}, sum(map(len, sheet.lines))
+    for left in reversed(range(len(sheet.lines))):
+        values = {**values, part.name: replace(sheet, lines=sheet.lines[:left])}
+        yield values, len(sheet.lines[left])
 
 
 _STEPS: dict[str, Callable[[Values, Part], Iterator[tuple[Values, int]]]] = {
@@ -163,5 +163,5 @@ _STEPS: dict[str, Callable[[Values, Part], Iterator[tuple[Values, int]]]] = {
     "profile": _profile,
     "failures": _last_entries,
     "pending": _first_entries,
-    "device": _device,
+    "device": _last_lines,
 }
