@@ -192,6 +192,10 @@ def show(
         int | None,
         typer.Option(metavar="TRIAL", help="Judge a trial again, as far as it came."),
     ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(metavar="CALL", help="What a call asked the model, and its answer."),
+    ] = None,
     abi: Annotated[
         str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")
     ] = None,
@@ -202,11 +206,12 @@ def show(
 ) -> None:
     """Show a run: best trial with interval, counts by status, budget burnt."""
     with _refusals(as_json=as_json):
-        of_run = schedule or replay is not None
+        of_run = schedule + (replay is not None) + (prompt is not None)
         if (folder is None) == (abi is None) or (abi is not None and of_run):
             _fail(2, "expected a DIR, or --abi PROBLEM", as_json=as_json)
-        if schedule and replay is not None:
-            _fail(2, "expected --schedule or --replay, found both", as_json=as_json)
+        if of_run > 1:
+            wanted = "expected one of --schedule, --replay and --prompt"
+            _fail(2, f"{wanted}, found {of_run}", as_json=as_json)
         if overrides and abi is None:
             _fail(2, "--set: expected it beside --abi PROBLEM", as_json=as_json)
         if abi is not None:
@@ -215,6 +220,8 @@ def show(
             _show_schedule(folder, as_json=as_json)
         elif folder is not None and replay is not None:
             _replay(folder, replay, as_json=as_json)
+        elif folder is not None and prompt is not None:
+            _show_prompt(folder, prompt, as_json=as_json)
         elif folder is not None:
             from kernelwright.configs.api import show as read_run
             from kernelwright.display import print_tasks, summary_text
@@ -238,6 +245,18 @@ def _replay(folder: str, number: int, *, as_json: bool) -> None:
     from kernelwright.display import replay_text
 
     _console().print(replay_text(found), soft_wrap=True, markup=False, highlight=False)
+
+
+def _show_prompt(folder: str, call: str, *, as_json: bool) -> None:
+    from kernelwright.configs.transcript import prompt_of
+
+    found = prompt_of(folder, call)
+    if as_json:
+        _print_json(found)
+        return
+    from kernelwright.display import prompt_text
+
+    sys.stdout.write(prompt_text(found))
 
 
 def _show_interface(problem: str, options: Sequence[str], *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from kernelwright.env.types import Problem
+from kernelwright.evaluators.cpu.text import printable
 from kernelwright.evaluators.rates import Rate
 from kernelwright.evaluators.statistics import CONFIDENCE
 from kernelwright.evaluators.zoo.catalogue import FAMILIES, Priority, catalogue
@@ -523,6 +524,27 @@ def replay_text(found: Mapping[str, Any]) -> str:
     if found["now"]["log"]:
         lines += ["compiler:", found["now"]["log"]]
     return "\n".join(lines)
+
+
+def prompt_text(found: Mapping[str, Any]) -> str:
+    """A call's question and its answer, as `configs.transcript.prompt_of` gives them; what an
+    answer says is made fit for a terminal.
+    """
+    head = f"call {found['call']} of {found['of']}: ask {found['ask']}, slot {found['slot']}"
+    lines = [f"{head}, {found['model']}, template {found['template'] or 'unknown'}"]
+    for message in found["messages"]:
+        lines += [f"\n[{message['role']}]", message["content"].rstrip()]
+    answer, error = found["answer"], found["error"]
+    if error is not None:
+        lines += [f"\n[no answer: {error['kind']}]", error["message"]]
+    else:
+        told = f"{answer['prompt_tokens']} + {answer['completion_tokens']} tokens"
+        lines += [f"\n[answer: {answer['finish_reason']}, {told}]"]
+        lines += [str(answer["text"] if answer["refusal"] is None else answer["refusal"]).rstrip()]
+    for each in found["events"]:
+        rest = ", ".join(f"{name} {value}" for name, value in each.items() if name != "kind")
+        lines += [f"\n[{each['kind']}] {rest}"]
+    return printable("\n".join(lines)) + "\n"
 
 
 def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:

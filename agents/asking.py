@@ -73,9 +73,11 @@ class Asker:
             schema=drawn.schema,
         )
 
-    def answer(self, ask: int, slot: int, request: ChatRequest) -> Completion | BackendError:
+    def answer(
+        self, ask: int, slot: int, request: ChatRequest, template: str = ""
+    ) -> Completion | BackendError:
         """What the model says, or said when this was asked before; an error is one that failed in
-        passing or gave no completion.
+        passing or gave no completion. ``template`` is the hash of the prompt's, for the record.
 
         Raises:
             BackendError: if no call can succeed, or several in a row were lost; the campaign can be
@@ -83,9 +85,9 @@ class Asker:
             ReplayMismatch: if the record holds another question at this place.
         """
         past = self._journal.past(MODEL_CALL, ask, slot)
-        answer = self._asked(request) if past is None else recorded(past, request)
+        answer = self._asked(request) if past is None else recorded(past, request, template)
         if past is None:
-            self._journal.record(call_event(ask, slot, request, answer))
+            self._journal.record(call_event(ask, slot, request, answer, template))
         is_lost = isinstance(answer, BackendError) and answer.kind != "content"
         self._lost = self._lost + 1 if is_lost else 0
         return answer
@@ -106,14 +108,18 @@ class Asker:
 
 
 def call_event(
-    ask: int, slot: int, request: ChatRequest, answer: Completion | BackendError
+    ask: int,
+    slot: int,
+    request: ChatRequest,
+    answer: Completion | BackendError,
+    template: str = "",
 ) -> Event:
     """The event of a call: the answer as it came, the question by the hashes of its parts and of
-    the lines of its messages.
+    the lines of its messages, and of the template that it was made from.
     """
     lines = [line_hashes(text) for _, text in request.messages]
     data: dict[str, Any] = {"key": request.key, "request": request.parts, "model": request.model}
-    data["lines"] = lines
+    data |= {"lines": lines} | ({"template": template} if template else {})
     if isinstance(answer, BackendError):
         return event(MODEL_CALL, ask, slot, **data, completion=None, error=error_data(answer))
     completion = json.loads(dumps(answer))
@@ -140,7 +146,7 @@ def answer_of(data: Mapping[str, Any]) -> Completion | BackendError:
     return loads(Completion, json.dumps(data["completion"]))
 
 
-def recorded(past: Event, request: ChatRequest) -> Completion | BackendError:
+def recorded(past: Event, request: ChatRequest, template: str = "") -> Completion | BackendError:
     """The recorded answer to the same question.
 
     Raises:
@@ -148,9 +154,12 @@ def recorded(past: Event, request: ChatRequest) -> Completion | BackendError:
     """
     data = past.data
     if data["key"] != request.key:
+        names = differing(request, data)
+        if data.get("template", template) != template:
+            names.append("the prompt's template")
         raise ReplayMismatch(
             f"ask {past.ask}, call {past.slot}: the record holds the answer to another question; "
-            f"it differs in {', '.join(differing(request, data))}"
+            f"it differs in {', '.join(names)}"
         )
     return answer_of(data)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from kernelwright.agents.asking import Asker, Sampling
 from kernelwright.agents.chat import ChatModel, Message, canonical_schema, digest
+from kernelwright.agents.context.prompter import Prompter
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.dialects import dialect_for
 from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import fenced
@@ -17,14 +19,12 @@ from kernelwright.agents.memory import Memory, Parent, speedup
 from kernelwright.agents.sections import cut, joined
 from kernelwright.agents.sheet import problem_sheet
 from kernelwright.agents.talk import Idea, Mark, Reply, Talk, Turn, Useless
-from kernelwright.env.options import OptionError
 from kernelwright.env.types import Candidate, Problem, Proposal
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Trial
 
 MENDABLE = frozenset({"truncated", "unparsable", "wrong_schema", "illegal", "duplicate"})
-MOST_QUOTED = 4000
 
 
 class Desk:
@@ -39,11 +39,13 @@ class Desk:
         backend: the model.
         prompt: the template of the first message about an idea.
         journal: the campaign's record.
+        context: what surrounds the search, as far as prompts may speak of it.
         max_tokens: of one answer.
         temperature: of the model's sampling.
         structured: whether JSON is asked for by schema.
         history: how many tried candidates a prompt lists.
         parents: how many of the best are improved upon.
+        inspirations: how many good programs are shown beside the parent.
         edits: how C is answered: whole, as edits of the parent, or either.
 
     Raises:
@@ -61,14 +63,15 @@ class Desk:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         max_tokens: int,
         temperature: float,
         structured: bool,
         history: int = 8,
         parents: int = 3,
+        inspirations: int = 0,
         edits: Edits = "whole",
     ) -> None:
-        prompts.check(prompt)
         self.space, self.seed, self.batch, self._prompt = space, seed, batch, prompt
         self.dialect = dialect_for(space, problem, edits=edits)
         self._values = {
@@ -76,15 +79,17 @@ class Desk:
             "dialect": {"name": self.dialect.name, "facts": self.dialect.facts()},
         }
         self.memory = Memory(self.dialect, history=history, parents=parents)
+        self._prompter = Prompter(
+            problem, self.dialect, self.memory, journal, around=context, inspirations=inspirations
+        )
+        self._prompter.check(prompt, slot=1, batch=batch, hint=self.dialect.hints[0])
         schema = canonical_schema(self.dialect.schema()) if structured else None
         asker = Asker(backend, journal, Sampling(seed, max_tokens, temperature, schema))
-        self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
+        template = self._prompter.version(prompt)
+        self.talk = Talk(
+            space, self.dialect, self.memory, asker, journal, name=name, template=template
+        )
         self.trials: dict[str, Trial] = {}
-        try:
-            self.page(0, None)
-        except prompts.PromptError as error:
-            expected = "a template of values that there are"
-            raise OptionError("prompt", expected, str(error)) from None
 
     @property
     def stopped(self) -> str | None:
@@ -126,22 +131,18 @@ class Desk:
             mark: what is wanted, if that is no program.
             shown: values of the template in place of what the memory says.
         """
-        values = {
-            "tried": self.memory.tried(),
-            "count": self.memory.count,
-            "pending": self.memory.pending(),
-            "failures": self.memory.failures(),
-            "slot": number + 1,
-            "batch": self.batch,
-            "hint": self.hint(number),
-        }
-        *before, (role, text) = prompts.render(
-            self._prompt, **self._values, parent=parent, **(values | shown)
-        )
-        if added or mark:
+
+        def finish(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+            if not (added or mark):
+                return messages
+            *before, (role, text) = messages
             body, answer = cut(text)
             text = joined(body, *added, answer if mark is None else self.answer(mark))
-        return (*before, (role, text))
+            return (*before, (role, text))
+
+        values = {"slot": number + 1, "batch": self.batch, "hint": self.hint(number)} | shown
+        place = (self.talk.asks, number)
+        return self._prompter.ask(self._prompt, place, parent, finish, **values)
 
     def text(self, template: str, **values: Any) -> str:
         """The text of one of the agents' own templates."""
@@ -164,12 +165,11 @@ class Desk:
         else:
             said = speedup(trial)
             result = f"which failed: {said}" if trial.objective is None else f"speedup {said}"
-        return Parent(candidate.key[:8], result, self.program(candidate))
+        return Parent(candidate.key[:8], result, self.program(candidate), candidate)
 
     def follow(self, turn: Turn, said: str, text: str, mark: Mark | None = None) -> Turn:
         """The next question of the same conversation."""
-        messages = (*turn.messages, ("assistant", said[:MOST_QUOTED]), ("user", text))
-        return Turn(messages, turn.parent, 1, mark)
+        return Turn(self._prompter.follow(turn.messages, said, text), turn.parent, 1, mark)
 
     def mended(self, turn: Turn, useless: Useless, attempts: int) -> Turn | None:
         """The same conversation, continued by what was wrong with the answer; None if that cannot
@@ -179,14 +179,10 @@ class Desk:
             return None
         wanted = turn.mark.name if turn.mark else self.dialect.name
         dialect = {"name": wanted, "facts": self.dialect.facts()}
-        (again,) = prompts.render(
-            "repair",
-            **(self._values | {"dialect": dialect}),
-            kind=useless.kind,
-            reason=useless.reason[:MOST_QUOTED],
+        messages = self._prompter.mend(
+            turn.messages, useless.text, useless.kind, useless.reason, dialect=dialect
         )
-        said: Message = ("assistant", useless.text[:MOST_QUOTED])
-        return Turn((*turn.messages, said, again), turn.parent, turn.attempt + 1, turn.mark)
+        return Turn(messages, turn.parent, turn.attempt + 1, turn.mark)
 
     def insisted(self, turn: Turn, attempts: int) -> Generator[Turn, Reply, tuple[Turn, Reply]]:
         """Part of an idea: ask, and say what was wrong with a useless answer, some times. Gives the

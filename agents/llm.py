@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.options import (
     Attempts,
     EditForm,
     History,
+    Inspirations,
     MaxTokens,
     Parents,
     Structured,
@@ -39,8 +41,10 @@ class LlmDriver:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         history: History = 8,
         parents: Parents = 3,
+        inspirations: Inspirations = 0,
         attempts: Attempts = 2,
         max_tokens: MaxTokens = 4096,
         temperature: Temperature = 0.8,
@@ -57,11 +61,13 @@ class LlmDriver:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,
             history=history,
             parents=parents,
+            inspirations=inspirations,
             edits=edits,
         )
 

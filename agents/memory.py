@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 from bisect import insort
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelwright.agents.context.safe import clean, one_line
+from kernelwright.agents.context.variety import Archive, spread
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import fenced
-from kernelwright.env.types import Candidate
+from kernelwright.env.types import Candidate, Verdict
 from kernelwright.search.trial import Trial
 
 MOST_FAILURES = 4
@@ -25,10 +28,11 @@ MOST_SPEEDUP = 2.0**60
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A tried candidate in a list."""
+    """A tried candidate in a list; ``number`` is its trial's."""
 
     text: str
     result: str
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The program that a model is asked to improve."""
+    """The program that a model is asked to improve; ``block`` is fenced."""
 
     key: str
     result: str
     block: str
+    candidate: Candidate | None = None
 
 
 class Memory:
@@ -64,6 +69,8 @@ class Memory:
         self._best: list[tuple[float, int, Trial]] = []
         self._latest: list[Trial] = []
         self._failures: list[Failure] = []
+        self._failed: Counter[str] = Counter()
+        self._varied = Archive(max(history, parents))
         self._pending: dict[str, Candidate] = {}  # by form, as what was tried
         self._forms: dict[str, Trial] = {}
         self._repeated: list[Trial] = []
@@ -100,12 +107,15 @@ class Memory:
             self.count += 1
             self._latest = [*self._latest, trial][-self._history :]
             if trial.objective is not None:
+                self._varied.add(trial)
                 insort(self._best, (-trial.objective, trial.number, trial), key=lambda x: x[:2])
                 del self._best[max(self._history, self._parents) :]
                 continue
             self._fail(failure_of(self._line(trial.candidate), trial))
 
     def _fail(self, failure: Failure) -> None:
+        code = f" ({failure.code})" if failure.code else ""
+        self._failed[f"{failure.status}{code}"] += 1
         self._failures = [*self._failures, failure][-MOST_FAILURES:]
 
     def parent(self, rng: random.Random, *, greedy: bool) -> tuple[Candidate | None, Parent | None]:
@@ -120,24 +130,43 @@ class Memory:
                 rank += 1
             trial = self._best[rank][2]
             candidate, result = trial.candidate, f"speedup {speedup(trial)}"
-        else:
-            start = self._dialect.start()
-            if start is None:
-                return None, None
-            candidate, result = start, "the starting point"
-        block = fenced(self._dialect.show(candidate), self._dialect.fence)
-        return candidate, Parent(candidate.key[:8], result, block)
+            return candidate, self._shown(candidate, result)
+        return self.start()
+
+    def start(self) -> tuple[Candidate | None, Parent | None]:
+        """The space's start and how it is shown, if it has one."""
+        start = self._dialect.start()
+        return (None, None) if start is None else (start, self._shown(start, "the starting point"))
+
+    def _shown(self, candidate: Candidate, result: str) -> Parent:
+        block = fenced(clean(self._dialect.show(candidate)), self._dialect.fence)
+        return Parent(candidate.key[:8], result, block, candidate)
+
+    def verdict(self, candidate: Candidate | None) -> Verdict | None:
+        """What the judge said of a candidate, None if it was not tried."""
+        trial = None if candidate is None else self._forms.get(self._dialect.form(candidate))
+        return None if trial is None else trial.verdicts[0][1]
+
+    def inspirations(self, most: int, *, but: Candidate | None = None) -> list[Parent]:
+        """Good programs beside the parent: the best, then those that differ most."""
+        good = [*(trial for _, _, trial in self._best), *self._varied.trials]
+        chosen = spread(good, most, but=() if but is None else (but,))
+        return [self._shown(t.candidate, f"speedup {speedup(t)}") for t in chosen]
 
     def tried(self) -> list[Row]:
-        """The best, the latest and those proposed again, best first."""
-        half = -(-self._history // 2)
+        """The best, those proposed again, one in eight that differ from the best, and the latest;
+        best first.
+        """
+        half, other = -(-self._history // 2), self._history // 8
         chosen = {trial.number: trial for _, _, trial in self._best[:half]}
         chosen |= {trial.number: trial for trial in self._repeated}
+        best = [trial.candidate for trial in chosen.values()]
+        chosen |= {t.number: t for t in spread(self._varied.trials, other, but=best)}
         for trial in reversed(self._latest):
             if len(chosen) < self._history:
                 chosen[trial.number] = trial
         return [
-            Row(self._line(trial.candidate), speedup(trial))
+            Row(self._line(trial.candidate), speedup(trial), trial.number)
             for trial in sorted(chosen.values(), key=_order)
         ]
 
@@ -149,12 +178,14 @@ class Memory:
         """The latest failures, latest first."""
         return self._failures[::-1]
 
+    def failed(self) -> list[tuple[str, int]]:
+        """How often each class of failure came up, the most frequent first."""
+        return sorted(self._failed.items(), key=lambda item: (-item[1], item[0]))
+
     def _line(self, candidate: Candidate) -> str:
         line = self._lines.get(candidate.key)
         if line is None:
-            text = self._dialect.brief(candidate)
-            line = text if len(text) <= MOST_LINE else f"{text[:MOST_LINE]} …"
-            self._lines[candidate.key] = line
+            line = self._lines[candidate.key] = one_line(self._dialect.brief(candidate), MOST_LINE)
         return line
 
 
@@ -171,10 +202,7 @@ def speedup(trial: Trial) -> str:
 
 def _detail(text: str) -> str:
     """The two ends of a text, fenced: a compiler's first error and a program's last words."""
-    text = text.strip()
-    if len(text) > MOST_DETAIL:
-        half = MOST_DETAIL // 2
-        text = f"{text[:half]}\n…\n{text[-half:]}"
+    text = clean(text.strip(), MOST_DETAIL).strip()
     return fenced(text, "text") if text else ""
 
 

@@ -29,3 +29,6 @@ Structured: TypeAlias = Annotated[
 EditForm: TypeAlias = Annotated[
     Edits, Field(description="C is answered whole, as edits of the parent, or either")
 ]
+Inspirations: TypeAlias = Annotated[
+    int, Field(ge=0, le=16, description="good programs shown whole beside the parent")
+]

@@ -17,6 +17,7 @@ from kernelwright.configs.outlay import Onlooker, Outlay, estimate
 from kernelwright.configs.resolve import file_options, is_plugin, parameters
 from kernelwright.configs.schema import TimeTarget
 from kernelwright.configs.spaces import AnySpace, make_space, with_template
+from kernelwright.configs.surroundings import surroundings_of
 from kernelwright.configs.tree import Document
 from kernelwright.env.landscape import ENDINGS
 from kernelwright.env.landscape.open import locate, open_landscape
@@ -31,6 +32,11 @@ from kernelwright.search.store import StoreJournal
 
 T = TypeVar("T")
 DRIVER_PARTS = ("ask", "tell", "stopped")
+# Where the campaign has what a driver calls an option of its own.
+_NAMED_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "driver.prompt": ("agents", "prompt"),
+    "driver.tokens": ("agents", "context", "tokens"),
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, outlay, asked_missing = _driver_factory(campaign, problem, space, target)
+    make_driver, outlay, asked_missing = _driver_factory(campaign, problem, space, target, state)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -131,7 +137,7 @@ def _stop_rules(
 
 
 def _driver_factory(
-    campaign: Campaign, problem: Problem, space: AnySpace, target: Target
+    campaign: Campaign, problem: Problem, space: AnySpace, target: Target, state: CacheState
 ) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], tuple[str, ...]]:
     """What makes the campaign's driver, once it is known that it works and makes one; what its
     proposals cost about; and what this machine lacks to ask its model.
@@ -145,6 +151,13 @@ def _driver_factory(
         expected = f"no model for driver {choice.name}, which does not ask one"
         raise document.error(("agents",), expected, "a backend")
     budget = budget_of(campaign)
+    context = None
+    if campaign.backend is not None:
+        context = surroundings_of(campaign, problem, target, state)
+        unread = [key for key in ("context", "retrieval") if document.get("agents", key)]
+        if unread and "context" not in wanted:
+            expected = f"a driver whose prompts take one ({choice.name} does not)"
+            raise document.error(("agents", unread[0]), expected, "a section")
 
     def hired() -> Hired | None:
         chosen = campaign.backend
@@ -155,6 +168,7 @@ def _driver_factory(
         staff = hired()
         if staff is not None:
             given |= {"backend": onlooker or staff.backend, "journal": staff.journal(journal)}
+            given["context"] = context
         driver: Driver = choice.factory(
             space,
             seed=file.seed,
@@ -183,9 +197,10 @@ def _driver_factory(
     try:
         driver = _made(campaign, ("driver",), lambda: make(StoreJournal((), lambda event: None)))
     except ConfigError as error:
-        if error.path == "driver.prompt":  # the prompt is named elsewhere
+        elsewhere = _NAMED_ELSEWHERE.get(error.path)
+        if elsewhere is not None:
             found, near = error.found, error.nearest
-            raise document.error(("agents", "prompt"), error.expected, found, near) from None
+            raise document.error(elsewhere, error.expected, found, near) from None
         raise
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):

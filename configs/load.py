@@ -17,6 +17,7 @@ import pydantic
 
 from kernelwright.agents import AGENT_DRIVERS, BACKENDS
 from kernelwright.agents.backends.limits import Limits
+from kernelwright.configs.context import check_retrieval, resolved_context
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
 from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly
@@ -41,7 +42,7 @@ from kernelwright.search.tasks import SCHEDULERS
 CONFIGS_DIR = Path(__file__).parent
 # Keyword arguments that the framework gives to what a choice names, so they are not options.
 # What a driver that asks a model gets beside what every driver does.
-AGENT_PARTS = ("problem", "backend", "prompt", "journal")
+AGENT_PARTS = ("problem", "backend", "prompt", "journal", "context")
 GIVEN = {
     "problem": Given(0, ()),
     "target": Given(1, ("seed", "judging")),
@@ -190,6 +191,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         prompt = _prompt(document, file.agents.prompt, folder, files)
         path = ("agents", "backend")
         backend = choose(document, path, file.agents.backend, folder, files)
+        check_retrieval(document, file.agents, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
         expected = "at least one of trials, seconds, calls, tokens, usd"
         raise document.error(("budget",), expected, "none")
@@ -540,6 +542,7 @@ def resolved_config(
         out["agents"] = {"backend": campaign.backend.plain, "prompt": campaign.prompt}
         if file.agents.prices:
             out["agents"]["prices"] = plain_prices(file.agents.prices)
+        out["agents"] |= resolved_context(file.agents, campaign.folder)
     out["judge"] = dict(judge)
     out["hashes"] = dict(sorted(hashes.items()))
     if file.cache is not None:

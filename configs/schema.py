@@ -242,6 +242,37 @@ class PriceSection(_Strict):
     ] = None
 
 
+class ContextSection(_Strict):
+    """What a model is shown."""
+
+    tokens: Annotated[
+        int | None, Field(ge=256, le=10_000_000, description="tokens of a question, as estimated")
+    ] = None
+    device: Annotated[bool, Field(description="whether it is told the machine's figures")] = True
+    profile: Annotated[
+        bool, Field(description="whether it is told what a model of the machine says of the parent")
+    ] = True
+
+
+class RetrievalSection(_Strict):
+    """Passages that a model is shown where their words fit the question."""
+
+    passages: Annotated[int, Field(ge=1, le=16, description="passages of a question at most")] = 3
+    directives: Annotated[bool, Field(description="whether directives have pages")] = True
+    pages: Annotated[
+        list[Annotated[str, Field(min_length=1)]],
+        Field(description="Markdown files, of which each section is a passage"),
+    ] = []
+    runs: Annotated[
+        list[Annotated[str, Field(min_length=1)]],
+        Field(description="folders of runs, whose winners are passages"),
+    ] = []
+    cache: Annotated[
+        int,
+        Field(ge=0, le=200, description="passages of the tuning cache's best, at like keys"),
+    ] = 0
+
+
 class AgentsSection(_Strict):
     """The language model of a driver that asks one."""
 
@@ -250,6 +281,8 @@ class AgentsSection(_Strict):
     prices: Annotated[
         dict[str, PriceSection], Field(description="prices by model, before the backend's own")
     ] = {}
+    context: ContextSection = ContextSection()
+    retrieval: RetrievalSection | None = None
 
 
 class CampaignFile(_Strict):

@@ -2,15 +2,19 @@
 
 A template is a Jinja file with a block for each message, named after its role (``system``,
 ``user``). An undefined value is an error, not an empty place. A user's own template is a file that
-ends in ``.j2``; it may include the shipped parts.
+ends in ``.j2``; it may include the shipped parts, or extend a shipped template (``{% extends
+'refine.j2' %}``) and replace single blocks of it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from pathlib import Path
 
 import jinja2
+import jinja2.meta
+import jinja2.nodes
 
 from kernelwright.env.options import OptionError
 
@@ -49,12 +53,16 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
         PromptError: if the template needs a value that is not there, or has no message.
     """
     try:
-        template = _template(name)
+        template, inherits = _template(name), _extends(name)
         out = []
         for role in ROLES:
-            if role in template.blocks:
-                context = template.new_context(dict(values))
-                text = "".join(template.blocks[role](context)).strip()
+            context = template.new_context(dict(values))
+            if inherits:
+                # What a template inherits is in its context once all of it was rendered.
+                for _ in template.root_render_func(context):
+                    pass
+            if role in context.blocks:
+                text = "".join(context.blocks[role][0](context)).strip()
                 out.append((role, f"{text}\n"))
     except jinja2.TemplateError as error:
         raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
@@ -63,11 +71,60 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
     return tuple(out)
 
 
-def _template(name: str) -> jinja2.Template:
+def version(name: str) -> str:
+    """The hash of a prompt: of its template and of all that it may include or extend.
+
+    Raises:
+        PromptError: if there is no such template, or one that it names.
+    """
+    environment, first = _place(name)
+    try:
+        sources = _sources(environment, first)
+    except (jinja2.TemplateError, OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
+    texts = "".join(f"{part}\0{text}\0" for part, text in sorted(sources.items()))
+    return hashlib.blake2b(texts.encode(), digest_size=8).hexdigest()
+
+
+def _sources(environment: jinja2.Environment, first: str) -> dict[str, str]:
+    """The texts of a template and of those that it names, by name; where a name is put together
+    while it is rendered, any shipped part may be meant.
+    """
+    found, left = dict[str, str](), [first]
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        assert environment.loader is not None
+        found[name] = environment.loader.get_source(environment, name)[0]
+        for named in jinja2.meta.find_referenced_templates(environment.parse(found[name])):
+            left += [named] if named is not None else _parts()
+    return found
+
+
+def _parts() -> list[str]:
+    return sorted(path.name for path in TEMPLATES.glob(f"_*{ENDING}"))
+
+
+def _place(name: str) -> tuple[jinja2.Environment, str]:
+    """Where a prompt's template is found, and its name there."""
     if name.endswith(ENDING):
         path = Path(name)
-        return _environment(str(path.parent)).get_template(path.name)
-    return _environment(None).get_template(name + ENDING)
+        return _environment(str(path.parent)), path.name
+    return _environment(None), name + ENDING
+
+
+def _template(name: str) -> jinja2.Template:
+    environment, place = _place(name)
+    return environment.get_template(place)
+
+
+def _extends(name: str) -> bool:
+    """Whether a template extends another."""
+    environment, place = _place(name)
+    assert environment.loader is not None
+    source = environment.loader.get_source(environment, place)[0]
+    return "extends" in source and any(environment.parse(source).find_all(jinja2.nodes.Extends))
 
 
 @lru_cache(maxsize=8)

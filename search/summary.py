@@ -49,6 +49,10 @@ NOT_REPLIES = (
     SEEDED,
     FOUND,
     WARM,
+    "surroundings",
+    "retrieved",
+    "parent_examined",
+    "context_cut",
 )
 
 

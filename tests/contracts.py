@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,12 +33,14 @@ from kernelwright.search.store import Sitting, Store
 from kernelwright.search.trial import Trial, event
 
 
-def judged(number: int, candidate: Candidate, objective: float | None, ask: int = 0) -> Trial:
-    """A trial with a made-up verdict of that objective."""
+def judged(
+    number: int, candidate: Candidate, objective: float | None, ask: int = 0, **said: Any
+) -> Trial:
+    """A trial with a made-up verdict of that objective; ``said`` is what else stands in it."""
     from kernelwright.env.types import CacheState, Measurement, Unpaired
 
     if objective is None:
-        verdict = Verdict(Status.BUILD_ERROR, "made_up")
+        verdict = Verdict(Status.BUILD_ERROR, **{"code": "made_up", **said})
     else:
         samples = Unpaired((1.0,), (2.0**objective,), reference_exact=True)
         verdict = Verdict(
@@ -47,6 +50,7 @@ def judged(number: int, candidate: Candidate, objective: float | None, ask: int 
                     "w", Role.BASELINE, "k", samples, "c", CacheState.COLD, Evidence.MODELLED, "m"
                 ),
             ),
+            **said,
         )
     return Trial(number, candidate, ((Stage.SCREEN, verdict),), objective, "test", (), 0, ask)
 

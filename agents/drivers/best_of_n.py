@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.options import MaxTokens, Structured, Temperature
 from kernelwright.agents.talk import Turn
@@ -33,6 +34,7 @@ class BestOfN:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         max_tokens: MaxTokens = 4096,
         temperature: Temperature = 1.0,
         structured: Structured = False,
@@ -46,6 +48,7 @@ class BestOfN:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,

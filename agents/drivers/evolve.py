@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.instructions import Instructions
 from kernelwright.agents.drivers.islands import Islands
@@ -40,6 +41,7 @@ class Evolve:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         islands: Annotated[int, Field(ge=1, le=32, description="populations apart")] = 3,
         population: Annotated[
             int, Field(ge=1, le=100, description="trials that an island keeps as parents")
@@ -75,6 +77,7 @@ class Evolve:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,

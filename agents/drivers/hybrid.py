@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kernelwright.agents.chat import ChatModel, digest
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.templates import Templates
 from kernelwright.agents.options import (
@@ -55,6 +56,7 @@ class Hybrid:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         polish: Annotated[
             str, Field(description="the driver that goes on, with its default options")
         ] = "auto",
@@ -83,6 +85,7 @@ class Hybrid:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.memory import failure_of, speedup
 from kernelwright.agents.options import (
@@ -60,6 +61,7 @@ class Refine:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         turns: Annotated[int, Field(ge=1, le=32, description="programs of one conversation")] = 4,
         history: History = 8,
         parents: Parents = 3,
@@ -79,6 +81,7 @@ class Refine:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.memory import Row, failure_of, speedup
 from kernelwright.agents.options import Attempts, MaxTokens, Structured, Temperature
@@ -33,6 +34,7 @@ class Sequential:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         attempts: Attempts = 2,
         max_tokens: MaxTokens = 4096,
         temperature: Temperature = 0.8,
@@ -49,6 +51,7 @@ class Sequential:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,

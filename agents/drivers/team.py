@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.marks import PLAN, REVIEW, Plan
 from kernelwright.agents.memory import Parent
@@ -54,6 +55,7 @@ class Team:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         history: History = 8,
         parents: Parents = 3,
         attempts: Attempts = 2,
@@ -72,6 +74,7 @@ class Team:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=structured,

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kernelwright.agents.chat import ChatModel
+from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.bench import OPTIONAL, Bench, ToolError
 from kernelwright.agents.drivers.estimate import Estimator
@@ -61,6 +62,7 @@ class ToolLoop:
         backend: ChatModel,
         prompt: str,
         journal: Journal,
+        context: Surroundings = NOTHING,
         steps: Annotated[
             int, Field(ge=1, le=64, description="actions before a program is judged")
         ] = 8,
@@ -89,6 +91,7 @@ class ToolLoop:
             backend=backend,
             prompt=prompt,
             journal=journal,
+            context=context,
             max_tokens=max_tokens,
             temperature=temperature,
             structured=False,

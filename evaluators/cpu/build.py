@@ -44,6 +44,13 @@ class BuildFailureError(Exception):
         return Verdict(self.status, self.code, evidence=self.evidence, log=self.log)
 
 
+# What makes compilers say which loops they vectorized, and why not the others.
+_TELLING = {
+    "gcc": ("-fopt-info-vec-optimized", "-fopt-info-vec-missed"),
+    "clang": ("-Rpass=loop-vectorize", "-Rpass-analysis=loop-vectorize"),
+}
+
+
 class CompilerBrokenError(RuntimeError):
     """A compiler that compiles nothing any more: no candidate's fault, so nothing is recorded."""
 
@@ -208,6 +215,24 @@ class Builder:
                 "",
             ]
         )
+
+    def listing(self, candidate: Candidate, workload: Workload) -> tuple[str, str] | None:
+        """The assembly of a candidate, with source lines where the compiler gives them, and what it
+        says of its vectorizing; None where it makes none.
+        """
+        try:
+            text = self.text(candidate, workload)
+            if isinstance(candidate.payload, str):
+                # Lines are to be those of the candidate, not of the macros before it.
+                line = f'#line 1 "{self._problem.name}.c"\n'
+                text = text.replace(candidate.payload, line + candidate.payload, 1)
+            with tempfile.TemporaryDirectory(prefix="kernelwright-") as folder:
+                target = Path(folder) / "kernel.s"
+                flags = (*self._flags, *_TELLING.get(self._toolchain.name, ()), "-g1", "-S")
+                log = self._toolchain.compile(text, str(target), flags, confined=True)
+                return target.read_text(errors="replace"), printable(log)
+        except (CompilerError, OSError):
+            return None
 
     def _library(self) -> Loadable:
         library = self._problem.library

@@ -276,6 +276,14 @@ class Cpu:
             except BuildFailureError:
                 return
 
+    def listing(self, candidate: Candidate) -> tuple[str, str] | None:
+        """A candidate's assembly for the first workload and the compiler's remarks on it; None
+        where there is no compiler, or the candidate has none.
+        """
+        if self.missing or candidate.language is Language.LIBRARY:
+            return None
+        return self._builder.listing(candidate, self.problem.workloads[0])
+
     # Judging
 
     def evaluate(self, requests: Sequence[Request]) -> list[Verdict]:

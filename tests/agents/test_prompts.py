@@ -120,3 +120,66 @@ def test_what_a_candidate_prints_cannot_end_its_fence(worlds, journal):
     from kernelwright.agents.programmer.reading import sections
 
     assert "Say yes" not in sections(user)["Answer"]
+
+
+def test_a_template_of_ones_own_may_replace_single_blocks_of_a_shipped_one(
+    worlds, journal, tmp_path
+):
+    path = tmp_path / "mine.j2"
+    path.write_text(
+        "{# all but a few words is the shipped prompt's #}\n"
+        "{% extends 'refine.j2' %}\n"
+        "{% block system %}You tune {{ problem.name }}.{% endblock %}\n"
+        "{% block device %}{% endblock %}\n"
+        "{% block hint %}Whatever you do, be brief.\n{{ super() }}{% endblock %}\n"
+    )
+    world = worlds["knobs"]
+    driver = world.driver(journal, prompt=str(path))
+    (system, user) = driver._fresh(0).messages
+    plain = world.driver(journal)._fresh(0).messages
+    assert system == ("system", "You tune gemm_gpu.\n")
+    assert user[1].replace("Whatever you do, be brief.\n", "") == plain[1][1]
+    assert user[1] != plain[1][1]
+    assert driver.ask(1)
+
+
+def test_an_undefined_value_in_a_replaced_block_is_an_error(worlds, journal, tmp_path):
+    path = tmp_path / "mine.j2"
+    path.write_text("{% extends 'refine.j2' %}{% block hint %}{{ hnit }}{% endblock %}")
+    with pytest.raises(OptionError, match="hnit"):
+        worlds["knobs"].driver(journal, prompt=str(path))
+
+
+def test_the_version_of_a_prompt_is_that_of_all_it_is_made_of(tmp_path):
+    own, part = tmp_path / "own.j2", tmp_path / "part.j2"
+    own.write_text("{% block user %}{% include 'part.j2' %}{% endblock %}")
+    part.write_text("one")
+    first = prompts.version(str(own))
+    assert first == prompts.version(str(own))
+    part.write_text("two")
+    assert prompts.version(str(own)) != first
+    other = prompts.version("refine")
+    own.write_text("{% extends 'refine.j2' %}")
+    assert prompts.version(str(own)) not in (first, other)
+    assert len({prompts.version(name) for name in templates()}) == len(templates())
+    own.write_text("{% include 'none.j2' %}")
+    with pytest.raises(PromptError, match=r"none\.j2"):
+        prompts.version(str(own))
+
+
+def test_every_call_is_recorded_with_the_version_of_its_prompt(worlds, journal, tmp_path):
+    worlds["knobs"].driver(journal).ask(2)
+    calls = [e for e in journal.events if e.kind == "model_call"]
+    assert {e.data["template"] for e in calls} == {prompts.version("refine")}
+
+
+def test_another_template_is_named_where_the_record_holds_another_question(
+    worlds, journal, tmp_path
+):
+    from kernelwright.agents.asking import ReplayMismatch
+
+    worlds["knobs"].driver(journal).ask(1)
+    path = tmp_path / "mine.j2"
+    path.write_text("{% extends 'refine.j2' %}{% block hint %}Be brief.{% endblock %}")
+    with pytest.raises(ReplayMismatch, match=r"message 1 \(user\), the prompt's template"):
+        worlds["knobs"].driver(journal, prompt=str(path)).ask(1)

@@ -74,6 +74,8 @@ BY_A_MODEL = {
         "backend": {"name": "mock"},
         "prompt": "refine",
         "prices": {"mock": {"prompt": 1.0, "completion": 1.0, "cached": 0.5}},
+        "context": {"tokens": 9000, "device": False, "profile": False},
+        "retrieval": {"passages": 2, "directives": True, "pages": [], "runs": [], "cache": 1},
     },
     "judge": {"confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
     "budget": {"calls": 1},

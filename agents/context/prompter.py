@@ -1,0 +1,267 @@
+"""Prompts as drivers ask for them: what is remembered of the search and what surrounds it, put into
+a template, cut to its budget and without secrets.
+
+A prompt is a function of (seed, batch, told trials, the model's own answers) and of the campaign's
+record: what else is looked at stands there (`surroundings`), with what was retrieved and what was
+cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.agents.chat import CHARACTERS_A_TOKEN
+from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
+from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
+from kernelwright.agents.context.safe import clean, one_line, without_secrets
+from kernelwright.agents.context.shrink import Messages, Values, shrink, tokens_of
+from kernelwright.agents.context.surroundings import (
+    CUT,
+    LOOKED,
+    NOTHING,
+    RETRIEVED,
+    Seen,
+    Surroundings,
+    see,
+)
+from kernelwright.agents.dialects.dialect import Dialect
+from kernelwright.agents.dialects.fences import fenced
+from kernelwright.agents.memory import Memory, Parent
+from kernelwright.agents.sheet import problem_sheet
+from kernelwright.env.options import OptionError
+from kernelwright.env.types import Candidate, Problem
+from kernelwright.prompts import render as prompts
+from kernelwright.search.driver import Journal
+from kernelwright.search.trial import event
+
+# What is quoted of an answer that is to be mended, and of why.
+MOST_QUOTED = 4000
+# However little room is left, so much of an answer that is to be mended is shown.
+LEAST_QUOTED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A retrieved passage as a template shows it; ``block`` is fenced."""
+
+    id: str
+    source: str
+    title: str
+    block: str
+
+    @classmethod
+    def of(cls, passage: Passage) -> Quoted:
+        """A passage, quoted."""
+        block = fenced(clean(passage.text), "text")
+        return cls(passage.id, passage.source, one_line(passage.title, MOST_TITLE), block)
+
+
+def as_it_is(messages: Messages) -> Messages:
+    """Nothing is done to them."""
+    return messages
+
+
+class Prompter:
+    """Writes the questions of one search.
+
+    Args:
+        problem: what is computed.
+        dialect: how candidates are written.
+        memory: what was tried.
+        journal: the campaign's record.
+        around: what surrounds the search.
+        inspirations: how many good programs are shown beside the parent.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        dialect: Dialect,
+        memory: Memory,
+        journal: Journal,
+        *,
+        around: Surroundings = NOTHING,
+        inspirations: int = 0,
+    ) -> None:
+        self._problem, self._memory, self._journal = problem, memory, journal
+        self._around, self._inspirations = around, inspirations
+        self._fixed = {
+            "problem": problem_sheet(problem),
+            "dialect": {"name": dialect.name, "facts": dialect.facts()},
+        }
+        self._seen: Seen | None = None
+        self._library: Library | None = None
+        self._examined: dict[str, Known | None] = {}
+        self._explained: dict[str, Known | None] = {}
+
+    def check(self, prompt: str, **values: object) -> None:
+        """See that a template can be rendered with these values, and that what is never cut fits.
+
+        Raises:
+            OptionError: naming ``prompt`` or ``tokens``.
+        """
+        prompts.check(prompt)
+        _, parent = self._memory.start()
+        shown = self._values(parent, Seen(), (), ProfileSheet()) | values
+        try:
+            messages = prompts.render(prompt, **self._fixed, **shown)
+        except prompts.PromptError as error:
+            expected = "a template of values that there are"
+            raise OptionError("prompt", expected, str(error)) from None
+        least, budget = tokens_of(messages), self._around.tokens
+        if budget is not None and least > budget:
+            expected = f"at least {least}, which the task, the language and the start take"
+            raise OptionError("tokens", expected, str(budget))
+
+    def version(self, prompt: str) -> str:
+        """The hash of a prompt's template and of all that it includes."""
+        return prompts.version(prompt)
+
+    def ask(
+        self,
+        prompt: str,
+        place: tuple[int, int],
+        parent: Parent | None,
+        finish: Callable[[Messages], Messages] = as_it_is,
+        **values: object,
+    ) -> Messages:
+        """The messages of a question.
+
+        Args:
+            prompt: the template.
+            place: the ask and the slot, under which it is recorded what was retrieved and cut.
+            parent: the program to improve, if there is one.
+            finish: what else is done to the messages before they are measured.
+            values: what else the template needs, or is shown in place of what is remembered.
+        """
+        seen = self._look()
+        profile = self._profile(parent)
+        passages = self._retrieve(place, parent, profile)
+        given = self._values(parent, seen, passages, profile) | values
+
+        def render(values: Values) -> Messages:
+            return without_secrets(finish(prompts.render(prompt, **self._fixed, **values)))
+
+        fitted = shrink(given, self._around.tokens, render)
+        if fitted.cut or fitted.over:
+            self._journal.record(
+                event(
+                    CUT,
+                    place[0],
+                    place[1],
+                    budget=self._around.tokens,
+                    tokens=tokens_of(fitted.messages),
+                    cut=dict(fitted.cut),
+                    over=fitted.over,
+                )
+            )
+        return fitted.messages
+
+    def mend(
+        self, messages: Messages, said: str, kind: str, reason: str, **values: object
+    ) -> Messages:
+        """The same conversation, continued by what was wrong with the answer.
+
+        Args:
+            messages: what was asked.
+            said: the answer.
+            kind: the class that it was filed under.
+            reason: what was wrong with it.
+            values: what the template is shown in place of what is fixed.
+        """
+        why = one_line(reason, MOST_QUOTED)
+        given = {**self._fixed, **values, "kind": kind, "reason": why}
+        ((_, again),) = prompts.render("repair", **given)
+        return self.follow(messages, said, again)
+
+    def follow(self, messages: Messages, said: str, text: str) -> Messages:
+        """The same conversation, with an answer and what comes next; of a long answer the two ends
+        are quoted, as far as there is room.
+        """
+        more: Messages = (("user", text),)
+        most = MOST_QUOTED
+        if self._around.tokens is not None:
+            left = self._around.tokens - tokens_of((*messages, *more))
+            most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
+        quoted: Messages = (("assistant", clean(said, most)),)
+        return (*messages, *without_secrets((*quoted, *more)))
+
+    def _look(self) -> Seen:
+        if self._seen is None:
+            self._seen = see(self._around, self._journal)
+            self._library = self._seen.library()
+        return self._seen
+
+    def _values(
+        self,
+        parent: Parent | None,
+        seen: Seen,
+        passages: tuple[Passage, ...],
+        profile: ProfileSheet,
+    ) -> dict[str, Any]:
+        """Everything that a template may show of the search and of what surrounds it."""
+        memory, candidate = self._memory, None if parent is None else parent.candidate
+        return {
+            "parent": parent,
+            "device": seen.device,
+            "profile": profile,
+            "tried": memory.tried(),
+            "count": memory.count,
+            "pending": memory.pending(),
+            "failures": memory.failures(),
+            "failed": memory.failed(),
+            "inspirations": memory.inspirations(self._inspirations, but=candidate),
+            "known": [Quoted.of(each) for each in passages],
+        }
+
+    def _profile(self, parent: Parent | None) -> ProfileSheet:
+        candidate = None if parent is None else parent.candidate
+        if candidate is None:
+            return ProfileSheet()
+        key, explain = candidate.key, self._around.explain
+        if explain is not None and key not in self._explained:
+            self._explained[key] = explain(candidate)
+        known = self._explained.get(key)
+        verdict = self._memory.verdict(candidate)
+        return profile_sheet(verdict, known, self._examine(candidate))
+
+    def _examine(self, candidate: Candidate) -> Known | None:
+        """What a look at the program found when it was first asked about. Looks are recorded by
+        their number: they come in the same order when a search runs again.
+        """
+        examine = self._around.examine
+        if examine is None:
+            return None
+        if candidate.key not in self._examined:
+            number = len(self._examined)
+            past = self._journal.past(LOOKED, 0, number)
+            if past is not None and past.data["key"] == candidate.key:
+                found = Known.of(past.data)
+            else:
+                found = examine(candidate)
+                told = {} if found is None else found.plain()
+                self._journal.record(event(LOOKED, 0, number, key=candidate.key, found=told))
+            self._examined[candidate.key] = found
+        return self._examined[candidate.key]
+
+    def _retrieve(
+        self, place: tuple[int, int], parent: Parent | None, profile: ProfileSheet
+    ) -> tuple[Passage, ...]:
+        """The passages that fit what the question is about: failures first, then the parent, then
+        the problem. Where the record has them, those.
+        """
+        if self._library is None:
+            return ()
+        past = self._journal.past(RETRIEVED, *place)
+        if past is not None:
+            return tuple(self._library.get(past.data["ids"]))
+        failures = self._memory.failures()
+        about = [f"{row.code or ''} {row.detail}" for row in failures[:1]]
+        about += [self._problem.name, *profile.lines[:4]]
+        about += [parent.block] if parent is not None else []
+        found = self._library.find(about, self._around.retrieved)
+        if found:
+            self._journal.record(event(RETRIEVED, *place, ids=[each.id for each in found]))
+        return tuple(found)

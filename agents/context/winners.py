@@ -1,0 +1,83 @@
+"""What other campaigns found: the best programs of runs' folders and of a tuning cache, as
+passages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from kernelwright.agents.context.library import Passage, passage
+from kernelwright.env.types import Candidate, ExtentRange, Problem
+from kernelwright.search.store import DATABASE, SqliteStore, StoreError, is_begun
+from kernelwright.search.summary import best_trial, shown
+from kernelwright.search.tuning.near import near
+
+# Of one key of a cache no more than this.
+BEST_OF_A_KEY = 2
+
+
+def of_runs(folders: Iterable[Path], *, but: Path | None = None) -> Iterator[Passage]:
+    """The winner of each run in some folders that beat its baseline, in the order of names; a
+    folder that holds no run of its own may hold some. What cannot be read is passed over, and so is
+    ``but``.
+    """
+    for folder in folders:
+        inside = [folder] if (folder / DATABASE).is_file() else sorted(folder.glob("*/"))
+        for each in inside:
+            if but is not None and each.resolve() == but.resolve():
+                continue
+            yield from _winner(each)
+
+
+def _winner(folder: Path) -> Iterator[Passage]:
+    try:
+        if not is_begun(folder / DATABASE):
+            return
+        with SqliteStore(folder / DATABASE, readonly=True) as store:
+            meta, best = store.meta(), best_trial(store.trials())
+    except StoreError:
+        return
+    if best is None or best.measured is None or (best.objective or 0.0) <= 0:
+        return  # nothing was gained
+    config = json.loads(meta.get("config", "{}"))
+    machine = meta.get("machine") or best.measured.measurements[0].machine
+    yield _passage(
+        "run",
+        str(config.get("problem", {}).get("name", "")),
+        best.measured.measurements[0].workload,
+        machine,
+        (best.candidate, best.objective or 0.0),
+    )
+
+
+def of_cache(problem: Problem, device: str, folder: Path, most: int) -> Iterator[Passage]:
+    """The best configurations that a tuning cache holds of this problem at other shapes and on
+    other devices, the nearest first.
+    """
+    workload = problem.workloads[0]
+    if len(problem.workloads) > 1 or any(isinstance(e, ExtentRange) for _, e in workload.extents):
+        return
+    found = 0
+    known = near(problem, workload, device, folder=folder)
+    for (device_, extents), alike in groupby(known, lambda n: (n.device, tuple(n.extents.items()))):
+        for place, each in enumerate(alike):
+            if place >= BEST_OF_A_KEY or found >= most or (each.log2_speedup or 0.0) <= 0:
+                continue
+            found += 1
+            shape = ", ".join(f"{name}={extent}" for name, extent in extents)
+            pair = Candidate(each.language, each.payload), each.log2_speedup or 0.0
+            yield _passage("cache", problem.name, shape, device_, pair)
+
+
+def _passage(
+    source: str, problem: str, shape: str, machine: str, found: tuple[Candidate, float]
+) -> Passage:
+    candidate, height = found
+    seen = shown(candidate)
+    text = seen if isinstance(seen, str) else json.dumps(seen)
+    speedup = 2.0 ** min(max(height, -60.0), 60.0)
+    title = f"{problem} {candidate.language.value} {shape}: {speedup:.4g}x on {machine}"
+    return passage(source, title, text or "# no directive: the loops as they are written")

@@ -1,0 +1,112 @@
+"""The question of a call of a run, as ``show --prompt`` prints it, with its answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kernelwright.agents.asking import ReplayMismatch
+from kernelwright.agents.transcript import OverError, Rereading, calls_of
+from kernelwright.configs.build import build
+from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.load import Chosen, read_config
+from kernelwright.configs.tuning import plan_with_cache
+from kernelwright.search.campaign import Campaign
+from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
+from kernelwright.search.trial import MODEL_CALL, Event
+
+
+def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
+    """A call's question and answer.
+
+    Args:
+        folder: of a run.
+        call: its number, from 1, or its ask and slot as in the record (``3.0``).
+
+    Returns:
+        ``call of ask slot model template key``, ``messages`` (each ``role content``), ``answer``
+        (the completion as it was recorded, None if the call failed), ``error``, and ``events``
+        (what else stands at its place).
+
+    Raises:
+        StoreError: if there is no run.
+        ConfigError: if there is no such call, or the campaign is refused by now or asks something
+            else than it did.
+    """
+    folder = Path(folder)
+    if folder.name == DATABASE:
+        folder = folder.parent
+    with SqliteStore(folder / DATABASE, readonly=True) as store:
+        trials, events = store.trials(), store.events()
+    calls = calls_of(events)
+    number = _number(folder, call, calls)
+    model = Rereading(calls, number)
+    campaign = read_config(folder / "config.yaml")
+    if campaign.backend is None:
+        raise ConfigError(str(folder), None, "--prompt", "a campaign that asks a model", "none")
+    chosen = Chosen(campaign.backend.name, lambda: model, {}, campaign.backend.plain)
+    built = build(replace(campaign, backend=chosen))
+    past = MemoryStore()
+    past.record(trials=trials, events=[e for e in events if e.kind != MODEL_CALL])
+    search = Campaign(plan_with_cache(built, events), past)
+    try:
+        search.start()
+        while len(model.requests) < number and search.step() is None:
+            pass
+    except Exception as error:
+        if not _is_over(error):
+            raise _differs(folder, error) from error
+    if len(model.requests) < number:
+        found = f"a search that ends after {len(model.requests)}"
+        raise ConfigError(str(folder), None, "--prompt", f"call {number} to be made again", found)
+    return _told(model, calls, events, number)
+
+
+def _told(model: Rereading, calls: list[Event], events: list[Event], number: int) -> dict[str, Any]:
+    request, made = model.requests[number - 1], calls[number - 1]
+    place = (made.ask, made.slot)
+    beside = [e for e in events if (e.ask, e.slot) == place and e.kind != MODEL_CALL]
+    return {
+        "call": number,
+        "of": len(calls),
+        "ask": made.ask,
+        "slot": made.slot,
+        "model": made.data["model"],
+        "template": made.data.get("template"),
+        "key": made.data["key"],
+        "messages": [{"role": role, "content": text} for role, text in request.messages],
+        "answer": made.data["completion"],
+        "error": made.data["error"],
+        "events": [{"kind": e.kind, **e.data} for e in beside],
+    }
+
+
+def _number(folder: Path, call: str, calls: list[Event]) -> int:
+    """The number of a call, from 1."""
+    places = [f"{event.ask}.{event.slot}" for event in calls]
+    if call in places:
+        return places.index(call) + 1
+    if call.isdecimal() and 1 <= int(call) <= len(calls):
+        return int(call)
+    known = f"a call from 1 to {len(calls)}, or its ask and slot" if calls else "a run with calls"
+    raise ConfigError(str(folder), None, "--prompt", known, f"{call!r:.40}")
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None:
+        found.append(error)
+        error = error.__cause__
+    return found
+
+
+def _is_over(error: BaseException) -> bool:
+    return any(isinstance(each, OverError) for each in _causes(error))
+
+
+def _differs(folder: Path, error: BaseException) -> ConfigError:
+    """The refusal of a record that this version asks otherwise."""
+    told = next((e for e in _causes(error) if isinstance(e, ReplayMismatch)), error)
+    expected = "a run whose questions are asked again as they were"
+    return ConfigError(str(folder), None, "--prompt", expected, f"{type(told).__name__}: {told}")
