@@ -52,10 +52,9 @@ class Sheet:
 
 
 def read_prompt(messages: Sequence[Message]) -> Sheet:
-    """The prompt's content. A later message of a conversation says more, or the same anew."""
-    parts: dict[str, str] = {}
-    for role, text in messages:
-        parts |= {k: v for k, v in sections(text).items() if k} if role == "user" else {}
+    """The prompt's content."""
+    asked = next((text for role, text in messages if role == "user"), "")
+    parts = sections(asked)
     repair = _REPAIR.match(messages[-1][1]) if len(messages) > 1 else None
     said = next((text for role, text in reversed(messages) if role == "assistant"), "")
     answer = parts.get("Answer", messages[-1][1])
