@@ -169,8 +169,9 @@ class AgentContract:
         world = worlds[self.spaces[0]]
 
         def search(seed, batch):
-            driver = self.make(world, recording(), seed=seed, batch=batch)
+            driver = self.make(world, recording(), seed=seed, batch=batch, faults=0.1)
             asked, _ = world.play(driver, asks=6, batch=batch)
+            assert any(asked)
             return [p.candidate.key for proposals in asked for p in proposals]
 
         assert search(1, 4) == search(1, 4)

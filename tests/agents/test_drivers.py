@@ -376,6 +376,16 @@ def test_the_steps_of_a_session_are_bounded_and_what_it_has_then_is_submitted(wo
     assert len(model.requests) == 3
 
 
+def test_a_session_whose_answers_end_is_submitted_as_far_as_it_came(worlds, recording):
+    world, journal = worlds["knobs"], recording()
+    model = Scripted(action=[act("apply", changes={"stages": 4}), "fly!"])
+    driver = world.driver(journal, agent="tool_loop", backend=model, batch=1, attempts=2)
+    (proposal,) = driver.ask(1)
+    assert proposal.candidate.knobs["stages"] == 4
+    assert [e.kind for e in journal.events].count("unparsable") == 2
+    assert journal.past("proposed", 1, 0) is not None
+
+
 def test_a_session_that_changed_nothing_new_comes_to_nothing(worlds, recording):
     world, model = worlds["knobs"], Scripted(action=[act("list")])
     driver = world.driver(recording(), agent="tool_loop", backend=model, batch=1, steps=2)
