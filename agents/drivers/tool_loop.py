@@ -2,8 +2,8 @@
 
 A session is a conversation of actions about one program. ``measure`` has the program judged, as a
 trial like any other, and the session goes on with the verdict when it is there; ``submit`` has it
-judged and ends the session. Steps are bounded: when they are used up, the program is submitted as
-it is, if it is new.
+judged and ends the session. Steps are bounded: when they are used up, or answers are of no use, the
+program is submitted as it is, if it is new.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class ToolLoop:
         for left in reversed(range(self._steps)):
             turn, reply = yield from desk.insisted(turn, self._attempts)
             if not isinstance(reply, Said):
-                return None
+                break
             said = reply
             result = self._done(said, bench, origin)
             if isinstance(result, Draft):
@@ -142,8 +142,10 @@ class ToolLoop:
                 return result
             desk.talk.note(TOOL, said.slot, tool=said.value.tool, said=result[:MOST_RECORDED])
             turn = self._told(turn, said.text, bench, result, left)
-        # What is under work when the steps are used up.
-        last = said and desk.talk.draft(bench.current, (origin.key,), said)
+        # What is under work when the steps are used up, or no action can be read any more.
+        if said is None or bench.current == origin:
+            return None
+        last = desk.talk.draft(bench.current, (origin.key,), said)
         return last if isinstance(last, Draft) else None
 
     def _begun(self, number: int) -> tuple[Turn, Bench, Candidate]:

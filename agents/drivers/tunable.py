@@ -53,7 +53,8 @@ def read_tunable(candidate: Candidate, space: Any) -> Tunable | None:
     text = str(candidate.payload)
     found = list(_MACRO.finditer(text))
     names = [match[2] for match in found]
-    knobs, default = [], []
+    knobs: list[Knob] = []
+    default: list[tuple[str, Scalar]] = []
     for match in found:
         name, own = match[2], int(match[4])
         listed = [int(word) for word in re.findall(r"-?\d+", match[6])]

@@ -169,8 +169,9 @@ class AgentContract:
         world = worlds[self.spaces[0]]
 
         def search(seed, batch):
-            driver = self.make(world, recording(), seed=seed, batch=batch)
+            driver = self.make(world, recording(), seed=seed, batch=batch, faults=0.1)
             asked, _ = world.play(driver, asks=6, batch=batch)
+            assert any(asked)
             return [p.candidate.key for proposals in asked for p in proposals]
 
         assert search(1, 4) == search(1, 4)
@@ -261,3 +262,24 @@ class AgentContract:
             driver.tell([judged(0, world.space.default, objective)])
             asked, _ = world.play(driver, asks=4)
             assert world.space.default not in [p.candidate for ps in asked for p in ps]
+
+
+def made_up(candidate):
+    """An objective that is a function of the candidate; one in eight fails."""
+    number = int(candidate.key[:8], 16)
+    return None if number % 8 == 0 else number / 2**31 - 1
+
+
+def knobs(**changes):
+    """A program of the knob space as a model writes it."""
+    start = {"bm": 64, "bn": 64, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
+    return json.dumps(start | changes)
+
+
+def some(count):
+    """That many different programs."""
+    return [knobs(bm=bm, stages=s) for bm in (32, 64, 128) for s in (2, 3, 4, 5)][:count]
+
+
+def act(tool, **arguments):
+    return json.dumps({"tool": tool, "arguments": arguments})
