@@ -61,7 +61,8 @@ class LlmDriver:
             bool, Field(description="ask the server for JSON by schema, where replies are JSON")
         ] = False,
         edits: Annotated[
-            Edits, Field(description="C is answered whole, as edits of the parent, or either")
+            Edits,
+            Field(description="C and schedules come whole, as edits of the parent, or either"),
         ] = "whole",
     ) -> None:
         prompts.check(prompt)
