@@ -135,6 +135,11 @@ OTHER = [
         function("int i = 7; if (a) { int i = 1; b[i] = 0; } b[i] = 1;"),
         function("int k = 7; if (a) { int i = 1; b[i] = 0; } b[i] = 1;"),
     ),
+    # Two of one name in one scope are no C.
+    (function("b[0] = 1;", "int c, float *b"), function("b[0] = 1;", "int b, float *b")),
+    (function("int c = a; b[0] = c;"), function("int a = a; b[0] = a;")),
+    (function("int c = 1; int d = 2; b[c] = d;"), function("int c = 1; int c = 2; b[c] = c;")),
+    (function("int c = 1, d = 2; b[0] = d;"), function("int d = 1, d = 2; b[0] = d;")),
     # A global and a local of one name.
     (
         "int n = 3, m = 4;" + function("b[n] = 0; { int n = 1; b[n] = 1; }"),
