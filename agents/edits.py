@@ -243,13 +243,13 @@ def _changes(lines: Lines, search: Lines, edit: Edit, place: Place, number: int)
     strange = _strange(lines, edit) if place.is_loose else None
     if strange is not None:
         return Misfit("unknown_name", f"{strange!r} does not occur in the parent")
-    sides = [[squeezed(line) for line in side] for side in (edit.search, edit.replace)]
+    old, new = ([squeezed(line) for line in side] for side in (edit.search, edit.replace))
     out: list[Hunk] = []
-    steps = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+    steps = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for tag, i1, i2, j1, j2 in steps:
         if tag == "equal":
             continue
-        if tag == "insert" and not any(sides[1][j1:j2]):
+        if tag == "insert" and not any(new[j1:j2]):
             continue  # blank lines
         if not place.holds(range(i1, i2), search, lines):
             reason = "expected the lines that change as they are shown, found others"
@@ -258,9 +258,9 @@ def _changes(lines: Lines, search: Lines, edit: Edit, place: Place, number: int)
         if span is None:
             reason = "expected all lines of the parent, found that some in between are left out"
             return Misfit("unshown", f"{reason}, near line {place.first + 1}")
-        new = _indented(lines, edit, place, (i1, i2), edit.replace[j1:j2])
-        if span[0] < span[1] or new:
-            out.append(Hunk(*span, new, number))
+        given = _indented(lines, edit, place, (i1, i2), edit.replace[j1:j2])
+        if span[0] < span[1] or given:
+            out.append(Hunk(*span, given, number))
     return tuple(out)
 
 

@@ -27,7 +27,7 @@ Structured: TypeAlias = Annotated[
     bool, Field(description="ask the server for JSON by schema, where replies are JSON")
 ]
 EditForm: TypeAlias = Annotated[
-    Edits, Field(description="C is answered whole, as edits of the parent, or either")
+    Edits, Field(description="C and schedules come whole, as edits of the parent, or either")
 ]
 Inspirations: TypeAlias = Annotated[
     int, Field(ge=0, le=16, description="good programs shown whole beside the parent")

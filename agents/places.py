@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 # An alignment is taken if its lines are so much alike on average, where a line left out on either
-# side counts against it, and if no other is within the margin.
+# side counts against it, and if no other is within the margin or it has every line right that
+# stands only once.
 LEAST_ALIKE = 0.75
 MARGIN = 0.15
 # Lines less alike than this are not the same line; those that an edit changes must be more so.
 LEAST_LINE = 0.6
 LEAST_CHANGED = 0.85
+LEAST_ANCHOR = 6  # characters of a line that tells where it stands
 SKIPPED_HERE = 0.3
 SKIPPED_THERE = 0.7
 MOST_PAIRS = 8_000
@@ -210,9 +212,22 @@ def _alike(lines: Lines, search: Lines, code: tuple[bool, ...]) -> tuple[Place, 
     for a, b in pairs:
         rest[a][b] = 0.0
     second, others = _aligned(rest)
-    found = [pairs] if second < best - MARGIN else [pairs, others]
+    is_sure = second < best - MARGIN or _anchored(
+        pairs, [search.code[i] for i in here], [lines.code[j] for j in there]
+    )
+    found = [pairs] if is_sure else [pairs, others]
     ats = [{here[a]: there[b] for a, b in each} for each in found if each]
     return tuple(Place(_with_comments(at, lines, search), code, is_loose=True) for at in ats)
+
+
+def _anchored(pairs: Sequence[tuple[int, int]], here: list[str], there: list[str]) -> bool:
+    """Whether the lines that stand once on either side, of which there is one, all agree."""
+    once = [
+        (a, there.index(line))
+        for a, line in enumerate(here)
+        if len(line) >= LEAST_ANCHOR and here.count(line) == there.count(line) == 1
+    ]
+    return bool(once) and set(once) <= set(pairs)
 
 
 def _with_comments(at: Mapping[int, int], lines: Lines, search: Lines) -> dict[int, int]:

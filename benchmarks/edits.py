@@ -23,8 +23,8 @@ from kernelwright.agents.edits import Misfit, apply_edits
 EACH = 200
 
 
-def main() -> None:
-    texts = [text for _, text in spellings.texts()]
+def tabulate(texts: list[str]) -> None:
+    """What becomes of cases of every kind over some texts."""
     taken = []
     counts: dict[str, Counter[str]] = {}
     for case in misquotes.cases(texts, EACH, random.Random(0)):
@@ -46,6 +46,14 @@ def main() -> None:
     wrong = sum(o["wrong"] for o in counts.values())
     print(f"{total} to apply: {right} right ({right / total:.1%}); of all, {wrong} wrong")
     print(f"time an edit takes: median {statistics.median(taken):.2f} ms, most {max(taken):.1f} ms")
+
+
+def main() -> None:
+    print("the honest corpus")
+    tabulate([text for _, text in spellings.texts()])
+    print("\nunrolled code, whose lines are all alike")
+    rng = random.Random(1)
+    tabulate([misquotes.repetitive(rng) for _ in range(60)])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 import spellings
@@ -43,6 +44,7 @@ from kernelwright.search.trial import Trial
 
 DIFFERENT, SAME = 700, 400
 NESTS_DIFFERENT, NESTS_SAME = 300, 200
+SHAPES, NAMES = 400, 24
 ASKS = 60
 
 
@@ -86,6 +88,22 @@ def same_c(count: int, rng: random.Random) -> tuple[int, int, set[str]]:
         if source_form(text) != source_form(other):
             apart.append(name)
     return pairs, len(apart), set(apart)
+
+
+def scoped_c(shapes: int, rng: random.Random) -> tuple[int, int, int]:
+    """Functions of nested scopes over few names: how many texts, how many of them have the form of
+    an earlier one of their shape, and how many of these are another program.
+    """
+    count = merged = wrong = 0
+    for _ in range(shapes):
+        alike: dict[str, list[str]] = {}
+        for text in dict.fromkeys(islice(spellings.scoped(rng), NAMES)):
+            count += 1
+            alike.setdefault(source_form(text), []).append(text)
+        for first, *others in alike.values():
+            merged += len(others)
+            wrong += sum(assembly(other) != assembly(first) for other in others)
+    return count, merged, wrong
 
 
 def nests(
@@ -223,6 +241,8 @@ def main() -> None:
     rng = random.Random(0)
     pairs, merged = different_c(DIFFERENT // share, rng)
     print(f"C that differs: {pairs} pairs, {merged} merged")
+    count, merged, wrong = scoped_c(SHAPES // share, rng)
+    print(f"C of nested scopes: {count} texts, {merged} merged, {wrong} of these wrongly")
     pairs, merged = nests(spellings.other_schedules, NESTS_DIFFERENT // share, same=False)
     print(f"loop nests that differ: {pairs} pairs, {merged} merged")
     pairs, apart, texts = same_c(SAME // share, rng)

@@ -17,7 +17,7 @@ DIALECTS: dict[Language, str] = {
     Language.SOURCE: "kernelwright.agents.dialects.source:Source",
 }
 # Languages whose candidates can be given as edits of the parent.
-EDITED = frozenset({Language.SOURCE})
+EDITED = frozenset({Language.SCHEDULE, Language.SOURCE})
 
 
 def dialect_for(space: Any, problem: Problem, *, edits: Edits = "whole") -> Dialect:

@@ -1,15 +1,18 @@
-"""Schedules as directives in Python's syntax, one call a line."""
+"""Schedules as directives in Python's syntax, one call a line, or as edits of the parent's."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents.chat import Malformed
+from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import answer_block
+from kernelwright.agents.dialects.steps import Misstep, apply_steps, read_steps
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.trace import (
@@ -29,6 +32,9 @@ HINTS = (
     "make the parent's schedule simpler, and its innermost loop longer",
     "schedule another way than anything listed",
 )
+PYTHON_MARKS = ("python", "py")
+STEP_MARKS = ("steps",)
+_STEPS = re.compile(r"^\s*(?:insert|replace|delete)[ \t]+\d", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,18 @@ class Schedule:
     fence = "python"
     hints = HINTS
 
-    def __init__(self, space: Any, problem: Problem) -> None:
-        self._space, self._forms = space, Forms(space, problem)
+    def __init__(self, space: Any, problem: Problem, *, edits: Edits = "whole") -> None:
+        self._space, self._edits = space, edits
+        self._forms = Forms(space, problem)
 
     def facts(self) -> Mapping[str, Any]:
-        """The loop nest, the directives, and what the machine offers."""
+        """The loop nest, the directives, what the machine offers, and how an answer is given."""
         return {
             "nest": print_procedure(self._space.procedure),
             "directives": [directive_help(op) for op in DIRECTIVES],
             "threads": self._space.threads,
             "lanes": self._space.lanes,
+            "edits": self._edits,
         }
 
     def start(self) -> Candidate | None:
@@ -63,8 +71,12 @@ class Schedule:
         return Candidate(Language.SCHEDULE, ())
 
     def show(self, candidate: Candidate) -> str:
-        """One directive a line."""
-        return print_trace(_trace(candidate)) or "# no directive: the loops as they are written\n"
+        """One directive a line, with its number where edits need it."""
+        lines = print_trace(_trace(candidate)).splitlines()
+        if self._edits != "whole":
+            lines = [f"{line}  # {number}" for number, line in enumerate(lines, start=1)]
+        text = "".join(f"{line}\n" for line in lines)
+        return text or "# no directive: the loops as they are written\n"
 
     def brief(self, candidate: Candidate) -> str:
         """All directives in one line."""
@@ -75,16 +87,31 @@ class Schedule:
         return self._forms.of(candidate)
 
     def parse(self, reply: str, parent: Candidate | None = None) -> Candidate | Malformed:
-        """The directives in the reply's block."""
-        del parent
-        text = answer_block(reply, ("python", "py"))
+        """The directives in the reply's block, or the parent's after its edits."""
+        marks = {"whole": PYTHON_MARKS, "search_replace": STEP_MARKS + PYTHON_MARKS}
+        text = answer_block(reply, marks.get(self._edits, PYTHON_MARKS + STEP_MARKS))
         if isinstance(text, Malformed):
             return text
+        if self._edits == "search_replace" or (self._edits == "either" and _STEPS.search(text)):
+            return self._edited(text, parent)
         try:
             return Candidate(Language.SCHEDULE, parse_trace(text))
         except TraceError as error:
             kind = "wrong_schema" if _is_python(text) else "unparsable"
             return Malformed(kind, f"{error}")
+        except ValueError as error:
+            return Malformed("wrong_schema", str(error)[:200])
+
+    def _edited(self, text: str, parent: Candidate | None) -> Candidate | Malformed:
+        """The parent after the edits of a block; none of them where one does not fit."""
+        steps = read_steps(text)
+        if isinstance(steps, Misstep):
+            return Malformed("unparsable", steps.reason[:600])
+        found = apply_steps(() if parent is None else _trace(parent), steps)
+        if isinstance(found, Misstep):
+            return Malformed("wrong_schema", f"{found.kind}: {found.reason}"[:600])
+        try:
+            return Candidate(Language.SCHEDULE, found)
         except ValueError as error:
             return Malformed("wrong_schema", str(error)[:200])
 

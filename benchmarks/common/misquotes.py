@@ -46,6 +46,24 @@ def cases(texts: list[str], count: int, rng: random.Random) -> list[Case]:
     return out
 
 
+def repetitive(rng: random.Random) -> str:
+    """C whose lines are all alike, as unrolled code is."""
+    lines = ["void f(const float *x, float *y, int64_t n)", "{"]
+    parts, kind = range(rng.choice((4, 8, 16))), rng.randrange(3)
+    if kind == 0:
+        lines += [f"    float s{k} = 0;" for k in parts]
+        lines += ["    for (int64_t i = 0; i < n; i += 8) {"]
+        lines += [f"        s{k} += x[i + {k}] * y[i + {k}];" for k in parts]
+        lines += ["    }", *(f"    y[{k}] = s{k};" for k in parts)]
+    for k in parts if kind == 1 else ():
+        lines += [f"    // part {k}", f"    for (int64_t i = {k}; i < n; i += {len(parts)}) {{"]
+        lines += [f"        float t = x[i + {k}];", f"        y[i] = t * {k}.0f;", "    }"]
+    for k in parts if kind == 2 else ():
+        lines += [f"    float a{k} = x[{k}];", f"    float b{k} = a{k} * a{k};"]
+        lines += [f"    y[{k}] = b{k} + a{k};"]
+    return "\n".join([*lines, "}", ""])
+
+
 def _case(
     kind: str, text: str, corrupt: Callable[..., list[Marked] | None], rng: random.Random
 ) -> Case | None:

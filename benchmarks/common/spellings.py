@@ -270,3 +270,69 @@ def _written_out(step: Directive) -> Directive:
     if step.op == "split" and len(step.args) == 1:
         return Directive("split", step.target, (*step.args, f"{step.target}o", f"{step.target}i"))
     return step
+
+
+def scoped(rng: random.Random) -> Iterator[str]:
+    """Texts without end that have one shape, a function of nested scopes, and names drawn anew: few
+    names, so that most hide others, and some of them globals.
+    """
+    slots = [0]
+
+    def name() -> str:
+        slots[0] += 1
+        return f"\x01{slots[0]}\x02"
+
+    def expression() -> str:
+        return rng.choice(
+            (f"{name()} + {name()}", f"{name()} * 3", f"F({name()})", f"g.a - {name()}", "7")
+        )
+
+    def statement(depth: int) -> str:
+        kind = rng.randrange(11 if depth else 3)
+        if kind == 0:
+            return f"int {name()} = {expression()};"
+        if kind in (1, 2):
+            return f"{name()} = {expression()};"
+        inner, other = plain(depth - 1), plain(depth - 1)
+        if kind in (3, 4):
+            return body(depth - 1)
+        if kind in (5, 6):
+            return f"for (int {name()} = 0, {name()} = 2; {name()} < 3; {name()}++) {inner}"
+        if kind == 7:
+            return f"if ({expression()}) {inner} else {other}"
+        if kind == 8:
+            return f"do {inner} while ({expression()} > 9);"
+        if kind == 9:
+            return f"switch ({name()}) {{ case 1: {other} break; default: {inner} }}"
+        return f"while ({expression()} > 9) {inner}"
+
+    def plain(depth: int) -> str:
+        """A statement that is no declaration."""
+        while (found := statement(max(depth, 0))).startswith("int "):
+            pass
+        return found
+
+    def body(depth: int) -> str:
+        return f"{{ {' '.join(statement(depth) for _ in range(rng.randrange(1, 4)))} }}"
+
+    head = "struct s { int a, b; } g; int a, b;\n" + rng.choice(
+        ("", "#define F(x) (x + 1)\n", f"#define F(x) (x + {rng.choice('abcd')})\n")
+    )
+    head += "" if "define" in head else "int F(int a) { return a; }\n"
+    lines = " ".join(statement(3) for _ in range(rng.randrange(2, 6)))
+    shape = f"{head}int f(int {name()}, int {name()})\n{{ {lines} return {name()}; }}\n"
+    chosen: dict[str, str] = {}
+    while True:
+        kind = rng.randrange(3) if chosen else 0
+        if kind == 0:
+            chosen = {str(slot): rng.choice("abcd") for slot in range(1, slots[0] + 1)}
+        elif kind == 1:
+            chosen[rng.choice(list(chosen))] = rng.choice("abcd")
+        else:
+            table = dict(zip("abcd", rng.sample("abcd", 4), strict=True))
+            chosen = {slot: table[name] for slot, name in chosen.items()}
+        yield _filled(shape, chosen)
+
+
+def _filled(shape: str, names: dict[str, str]) -> str:
+    return re.sub("\x01(\\d+)\x02", lambda slot: names[slot[1]], shape)

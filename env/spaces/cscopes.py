@@ -53,9 +53,10 @@ class Scopes:
         """A name is declared at a place.
 
         Raises:
-            GiveUpError: if it is the name of a type, which it would hide.
+            GiveUpError: if it is the name of a type, which it would hide, or stands in this scope
+                already, which is no C.
         """
-        if name in self._types or name in WORDS:
+        if name in self._types or name in WORDS or name in self._open[-1]:
             raise GiveUpError(name)
         self._open[-1][name] = self._count
         self.found.append((at, self._count))

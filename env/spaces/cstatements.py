@@ -49,7 +49,8 @@ class Reader:
         self._expect(")")
         if self._at != body:
             self._stop()
-        self._block()
+        # In one scope with the parameters.
+        self._statements()
         if self._at != len(self._tokens):
             self._stop()
 
@@ -74,10 +75,13 @@ class Reader:
     # Statements
 
     def _block(self) -> None:
-        self._expect("{")
         with self._scopes.inner():
-            while not self._is("}"):
-                self._statement()
+            self._statements()
+
+    def _statements(self) -> None:
+        self._expect("{")
+        while not self._is("}"):
+            self._statement()
         self._expect("}")
 
     def _statement(self) -> None:

@@ -89,12 +89,11 @@ def test_the_whole_file_is_an_answer_only_where_it_is_asked_for(worlds):
         assert found.payload == text.replace("/= sum;", "*= 1 / sum;")
 
 
-@pytest.mark.parametrize("name", ["knobs", "schedule"])
-def test_languages_without_edits_refuse_the_option(worlds, name):
+def test_a_language_without_edits_refuses_the_option(worlds):
     with pytest.raises(OptionError) as caught:
-        spoken(worlds, name, "either")
+        spoken(worlds, "knobs", "either")
     assert caught.value.option == "edits"
-    assert f"the language {name} have no edits" in caught.value.expected
+    assert "the language knobs have no edits" in caught.value.expected
 
 
 def test_a_driver_asks_for_edits_and_applies_them_to_what_it_has_shown(worlds, journal):
@@ -135,8 +134,7 @@ AGAIN = {
         ("c", "void softmax(float *x, float *y, long n, long m)\n{ int q = 0; y[q] = x[q]; }\n"),
         (
             "c",
-            "void softmax(float *a, float *b, long n, long m) {\n"
-            "int i = 0; // one\nb[i]=a[i];\n}\n",
+            "void softmax(float *a, float *b, long n, long m) {\nint i=0;//\nb[i]=a[i];}\n",
         ),
     ),
 }

@@ -250,6 +250,14 @@ def test_misquoted_lines_are_found_and_never_taken_for_others(corpus):
     assert right >= 0.95 * able > 50
 
 
+def test_lines_that_are_all_alike_are_not_mistaken_for_each_other(corpus):
+    rng = random.Random(5)
+    texts = [corpus[1].repetitive(rng) for _ in range(12)]
+    for case in corpus[1].cases(texts, 8, rng):
+        found = apply_edits(case.text, (case.edit,))
+        assert isinstance(found, Misfit) or corpus[1].is_wanted(case, found), case
+
+
 MARKS = ["<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", *TEXT.split("\n")]
 
 
