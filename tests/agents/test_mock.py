@@ -14,7 +14,8 @@ import pytest
 from kernelwright.agents.backends.mock import VERSION, Mock
 from kernelwright.agents.chat import ChatRequest, Completion, Malformed, classify
 from kernelwright.agents.dialects import dialect_for
-from kernelwright.agents.programmer.faults import SHARES, fault_rates
+from kernelwright.agents.programmer.faults import FILED_AS, PROFILES, SHARES, fault_rates
+from kernelwright.agents.programmer.personas import PERSONAS
 from kernelwright.env.objective import log2_speedup
 from kernelwright.env.options import OptionError
 from kernelwright.env.records import dumps, loads
@@ -112,13 +113,107 @@ def test_faults_come_at_their_rates(requests):
     asked = requests("knobs", 60)
     drawn = Counter()
     for seed in range(12):
-        model = Mock(seed=seed, faults=0.4)
+        model = Mock(seed=seed, skill=0.0, faults=0.4)
         drawn.update(str(model.complete(request).injected) for request in asked)
     total = sum(drawn.values())
     assert total > 2000
     for name, share in SHARES.items():
         seen = drawn["illegal:value" if name == "wrong_code" else name] / total
         assert seen == pytest.approx(0.4 * share, abs=0.015)
+
+
+# Profiles
+
+
+def test_profiles_are_what_they_are_called():
+    assert sum(PROFILES["frontier"].values()) == pytest.approx(0.38)
+    assert PROFILES["hostile"] == {"cheating": 0.3}
+    for name, rates in PROFILES.items():
+        assert set(rates) <= set(FILED_AS)
+        assert fault_rates(name) == {c: rates.get(c, 0.0) for c in FILED_AS}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_keeps_its_rates(requests, profile):
+    asked = requests("knobs", 30)
+    drawn = Counter()
+    for seed in range(12):
+        model = Mock(seed=seed, skill=0.0, faults=profile)
+        truths = (model.complete(request).injected or "none" for request in asked)
+        drawn.update(truth.partition(":")[0] for truth in truths)
+    total = sum(drawn.values())
+    assert total > 1000
+    wanted = dict(PROFILES[profile])
+    # Knob values compute nothing, so they compute nothing wrong; and a duplicate needs results.
+    wanted.pop("wrong_answer", None)
+    assert drawn["duplicate"] / total <= wanted.pop("duplicate", 0) + 0.025
+    for name, rate in wanted.items():
+        assert drawn[name] / total == pytest.approx(rate, abs=0.025)
+    assert set(drawn) <= {*PROFILES[profile], "none"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fault", ["syntax", "illegal", "duplicate", "prose_around"])
+def test_what_models_of_today_do_shows_as_what_it_is(worlds, requests, name, fault):
+    world = worlds[name]
+    dialect = dialect_for(world.space, world.problem)
+    model, seen = Mock(seed=4, faults={fault: 1.0}), 0
+    for request in requests(name, 4):
+        answer = model.complete(request)
+        if answer.injected is None:
+            assert fault == "duplicate"  # there is nothing yet to repeat
+            continue
+        seen += 1
+        assert answer.injected.partition(":")[0] == fault
+        found = dialect.parse(classify(answer))
+        if fault == "syntax" and name not in ("source", "regions"):
+            assert found.kind == "unparsable"
+            continue
+        assert not isinstance(found, Malformed)
+        if fault == "illegal" and name != "source":
+            assert world.space.check(found)
+        elif fault != "prose_around":  # an honest answer may break a rule by mistake
+            assert not world.space.check(found)
+    assert seen
+
+
+def test_a_duplicate_is_one_of_those_listed(worlds, requests):
+    world = worlds["knobs"]
+    dialect = dialect_for(world.space, world.problem)
+    told = Mock(seed=4, faults={"duplicate": 1.0})
+    for request in requests("knobs", 6):
+        answer = told.complete(request)
+        if answer.injected:
+            again = dialect.parse(classify(answer))
+            listed = request.messages[1][1].split("## Results")[1]
+            assert f"`{dialect.brief(world.space.canonical(again))}`" in listed
+
+
+# Personas
+
+
+def test_personas_differ_in_all_that_they_declare(requests):
+    request, seen = requests("knobs", 1)[0], {}
+    for name in PERSONAS:
+        answer = Mock(seed=0, persona=name, faults=0.0).complete(request)
+        assert answer.model == f"mock-{name}"
+        seen[name] = (answer.usd, answer.seconds)
+    assert len(set(seen.values())) == len(PERSONAS)
+    assert seen["swift"][0] < seen["careful"][0]
+    assert seen["swift"][1] < seen["careful"][1]
+
+
+def test_options_go_before_the_persona(requests):
+    request = requests("knobs", 1)[0]
+    model = Mock(seed=0, persona="careful", faults=0.0, latency_s=7.5, usd_per_million=2.0)
+    answer = model.complete(request)
+    assert answer.seconds == 7.5
+    assert answer.usd == pytest.approx(2e-6 * answer.tokens)
+
+
+def test_an_unknown_persona_is_refused_with_those_that_there_are():
+    with pytest.raises(OptionError, match="one of swift, careful"):
+        Mock(seed=0, persona="clever")
 
 
 def test_an_answer_longer_than_the_limit_is_cut_as_a_real_one(requests):
@@ -135,7 +230,16 @@ def test_tokens_cost_what_they_shall(requests):
 
 
 @pytest.mark.parametrize(
-    "faults", [1.5, -0.1, {"odd": 0.1}, {"prose": 0.7, "empty": 0.7}, {"prose": -0.1}]
+    "faults",
+    [
+        1.5,
+        -0.1,
+        float("nan"),
+        "often",
+        {"odd": 0.1},
+        {"prose": 0.7, "empty": 0.7},
+        {"prose": -0.1},
+    ],
 )
 def test_rates_that_make_no_sense_are_refused(faults):
     with pytest.raises(OptionError, match="faults"):
