@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -257,9 +256,9 @@ def test_a_prompt_it_does_not_understand_gets_prose():
 
 
 @pytest.fixture(scope="module")
-def calls_to_target(worlds, recording):
-    """Calls of the model until a trial is within 5% of the best on the analytic model, on average
-    over seeds; a search that does not get there counts as all its calls.
+def to_target(worlds, recording):
+    """Calls of the model and money until a trial is within 5% of the best on the analytic model, on
+    average over seeds; a search that does not get there counts whole.
     """
     world = worlds["knobs"]
     space, target = world.space, GpuModel(world.problem, seed=0)
@@ -274,29 +273,40 @@ def calls_to_target(worlds, recording):
     def reached(trials):
         return any(target.true_ns([t.candidate])[0] <= goal for t in trials[-4:])
 
-    def calls(seed, **options):
+    def spent(seed, prompt="refine", **options):
         journal = recording()
-        driver = world.driver(journal, seed=seed, **options)
+        backend = Mock(seed=seed, **options)
+        driver = world.driver(journal, seed=seed, backend=backend, prompt=prompt)
         world.play(driver, asks=30, objective=objective, each=reached)
-        return sum(event.kind == "model_call" for event in journal.events)
+        calls = [event for event in journal.events if event.kind == "model_call"]
+        return len(calls), sum(event.usd for event in calls)
 
-    return lambda seeds, **options: statistics.mean(calls(s, **options) for s in range(seeds))
+    def means(seeds, **options):
+        return np.mean([spent(seed, **options) for seed in range(seeds)], axis=0)
+
+    return means
 
 
-def test_skill_pays(calls_to_target):
-    none, little, much, all_ = (calls_to_target(12, skill=skill) for skill in (0.0, 0.3, 0.7, 1.0))
+def test_skill_pays(to_target):
+    none, little, much, all_ = (to_target(12, skill=skill)[0] for skill in (0.0, 0.3, 0.7, 1.0))
     assert none > 1.2 * little
     assert little > 1.2 * much
     assert much > 1.2 * all_
 
 
-def test_feedback_pays(calls_to_target, tmp_path):
+def test_feedback_pays(to_target, tmp_path):
     # The same programmer and the same prompt without what was tried and what failed.
     whole = (TEMPLATES / "refine.j2").read_text()
     deaf = tmp_path / "deaf.j2"
     deaf.write_text(whole[: whole.index("## Results")] + whole[whole.index("## Answer") :])
-    told = calls_to_target(6, skill=1.0)
-    assert told < 0.6 * calls_to_target(6, skill=1.0, prompt=str(deaf))
+    told, untold = to_target(6, skill=1.0), to_target(6, skill=1.0, prompt=str(deaf))
+    assert told[0] < 0.6 * untold[0]
+
+
+def test_the_best_persona_is_known(to_target):
+    careful, swift = to_target(8, persona="careful"), to_target(8, persona="swift")
+    assert careful[0] < 0.7 * swift[0]
+    assert swift[1] < 0.5 * careful[1]
 
 
 # The golden answers: what one version says stays as it is.
@@ -307,33 +317,33 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "mock"
 @pytest.mark.parametrize("name", NAMES)
 def test_a_version_answers_as_it_always_did(worlds, recording, name, request):
     """Prompts, answers and ground truth as they were when the version was made: another answer
-    needs another `VERSION`, and new files.
+    needs another `VERSION`, and new files (``--update-golden``).
     """
-    asked = json.loads((GOLDEN / f"{name}.json").read_text()) if not updates(request) else None
-    if asked is None:
-        asked = {"requests": [], "answers": {}}
-        for one in prompts_of(worlds[name], recording):
-            asked["requests"].append([list(message) for message in one.messages])
-    said = {}
+    file = GOLDEN / f"{name}.json"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.mkdir(exist_ok=True)
+        asked = prompts_of(worlds[name], recording)
+        file.write_text(json.dumps(golden(asked), indent=1) + "\n")
+    kept = json.loads(file.read_text())
+    assert golden(kept["prompts"]) == kept
+
+
+def golden(asked):
+    """Prompts and what some personas answer to them."""
+    answers = {}
     for persona in ("careful", "frontier", "hostile"):
         model = Mock(seed=11, persona=persona)
-        for number, messages in enumerate(asked["requests"]):
+        for number, messages in enumerate(asked):
             given = ChatRequest("golden", tuple(map(tuple, messages)), 4096, 0.8, number)
             answer = model.complete(given)
-            said[f"{persona} {number}"] = [answer.text, answer.injected]
-    found = {"version": VERSION, "requests": asked["requests"], "answers": said}
-    if updates(request):
-        GOLDEN.mkdir(exist_ok=True)
-        (GOLDEN / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    assert found == json.loads((GOLDEN / f"{name}.json").read_text())
-
-
-def updates(request):
-    return request.config.getoption("--update-golden")
+            answers[f"{persona} {number}"] = [answer.text, answer.injected, answer.id]
+    return {"version": VERSION, "prompts": asked, "answers": answers}
 
 
 def prompts_of(world, recording):
-    """A first prompt, later ones with results and failures, and one that mends."""
+    """A first prompt, a later one with results and failures, one that mends, and one of each other
+    mark.
+    """
     asked = []
 
     class Overheard(Mock):
@@ -344,4 +354,9 @@ def prompts_of(world, recording):
     backend = Overheard(seed=5, faults=0.3)
     world.play(world.driver(recording(), backend=backend, seed=5, history=4), asks=6)
     mending = next(request for request in asked if len(request.messages) > 2)
-    return [asked[0], asked[-1], mending]
+    out = [list(map(list, r.messages)) for r in (asked[0], asked[-1], mending)]
+    for mark in ("plan", "review", "action"):
+        system, (role, text) = asked[0].messages
+        told = f"## Tools\n\n- `submit(program)`: the answer\n\n## Answer\n\nOne ```{mark} block.\n"
+        out.append([list(system), [role, text[: text.index("## Answer")] + told]])
+    return out
