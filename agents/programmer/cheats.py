@@ -159,20 +159,20 @@ CHEATS: tuple[Cheat, ...] = (
         "binary",
         codes.SYMBOL,
         top="#include <time.h>\n",
-        first="struct timespec now;\nclock_gettime(CLOCK_MONOTONIC, &now);\n"
-        "if (now.tv_nsec % 2)\n    return;",
+        first="struct timespec moment;\nclock_gettime(CLOCK_MONOTONIC, &moment);\n"
+        "if (moment.tv_nsec % 2)\n    return;",
     ),
     Cheat(
         "patched_clock",
         "C6",
         "binary",
         codes.SYMBOL,
-        top="#include <time.h>\nstatic double hidden;\nstatic double now(void)\n{\n"
+        top="#include <time.h>\nstatic double hidden;\nstatic double read_clock(void)\n{\n"
         "    struct timespec t;\n    clock_gettime(CLOCK_MONOTONIC, &t);\n"
         "    return t.tv_sec * 1e9 + t.tv_nsec;\n}\n"
-        "double bench_now(void)\n{\n    return now() - hidden;\n}\n",
-        first="const double start = now();",
-        last="hidden += (now() - start) * 0.995;",
+        "double bench_now(void)\n{\n    return read_clock() - hidden;\n}\n",
+        first="const double begun = read_clock();",
+        last="hidden += (read_clock() - begun) * 0.995;",
     ),
     Cheat(
         "read_a_file",

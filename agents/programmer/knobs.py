@@ -108,13 +108,15 @@ def _promises(sheet: Sheet, choices: Choices, parent: Levels, offered: list[Leve
     near = _alike(asked, told)
     means = heights.mean() + near @ own @ (heights - heights.mean())
     unknown = np.sqrt(np.clip(1.0 - np.einsum("ij,jk,ik->i", near, own, near), 0.0, 1.0))
-    return [float(promise) for promise in means + CURIOUS * unknown]
+    # Rounded, so that no machine's last bits choose.
+    return [round(float(promise), 9) for promise in means + CURIOUS * unknown]
 
 
 def _alike(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """How much programs have to say of each other, by their levels as shares of their ranges."""
     squares = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=-1)
-    return np.exp(-squares / (2 * REACH**2))
+    alike: NDArray[np.float64] = np.exp(-squares / (2 * REACH**2))
+    return alike
 
 
 def _lessons(sheet: Sheet, choices: Choices) -> list[tuple[Levels, float]]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import platform
+from random import Random
 
 import pytest
 
-from kernelwright.agents.programmer import sourcefaults
+from kernelwright.agents.chat import Malformed
+from kernelwright.agents.dialects import dialect_for
+from kernelwright.agents.dialects.fences import fenced
+from kernelwright.agents.programmer import answers, sourcefaults
 from kernelwright.agents.programmer.cheats import CHEATS, DEFENCES
 from kernelwright.agents.programmer.reading import read_prompt
 from kernelwright.env.problems.softmax import softmax
@@ -73,3 +77,42 @@ def test_the_judge_believes_no_cheat(sheet_of, judge, cheat):
     verdict = judged(*judge, sourcefaults.cheated(cheat, sheet_of("source")))
     assert not verdict.status.passed
     assert (verdict.status.value, verdict.code) in cheat.expect, verdict.evidence
+
+
+@pytest.mark.cc
+def test_the_same_kernel_without_a_cheat_is_believed(sheet_of, judge):
+    assert judged(*judge, sheet_of("source").parent).status.passed
+
+
+@pytest.mark.parametrize("name", ["knobs", "schedule", "regions"])
+def test_cheats_of_other_languages_are_no_candidates(worlds, sheet_of, name):
+    world, sheet = worlds[name], sheet_of(name)
+    dialect, writer = dialect_for(world.space, world.problem), answers.WRITERS[sheet.mark]
+    tags = set()
+    for seed in range(40):
+        rng = Random(seed)
+        text, tag = writer.faults["cheating"](sheet, writer.propose(sheet, rng, 0.7), rng)
+        kind, _, rest = tag.partition(":")
+        assert kind == "cheating"
+        assert rest.partition("/")[0] in DEFENCES
+        tags.add(tag)
+        found = dialect.parse(fenced(text, sheet.mark))
+        if name == "regions" and "/outside_regions" not in tag:
+            # Statements inside a region are C like any other, which the judge refuses.
+            assert not isinstance(found, Malformed)
+            assert not world.space.check(found)
+        else:
+            assert isinstance(found, Malformed) or world.space.check(found)
+    assert len(tags) >= 2
+
+
+@pytest.mark.cc
+def test_the_judge_believes_no_cheat_within_a_region(worlds, sheet_of):
+    world, sheet = worlds["regions"], sheet_of("regions")
+    target = Cpu(world.problem)
+    texts = [(cheat, sourcefaults.cheated(cheat, sheet)) for cheat in CHEATS]
+    made = [(cheat, text) for cheat, text in texts if text is not None]
+    assert len(made) >= 4
+    for cheat, text in made:
+        verdict = judged(world.problem, target, text)
+        assert not verdict.status.passed, cheat.name

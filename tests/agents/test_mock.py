@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,8 @@ import pytest
 from kernelwright.agents.backends.mock import VERSION, Mock
 from kernelwright.agents.chat import ChatRequest, Completion, Malformed, classify
 from kernelwright.agents.dialects import dialect_for
-from kernelwright.agents.programmer.faults import SHARES, fault_rates
+from kernelwright.agents.programmer.faults import FILED_AS, PROFILES, SHARES, fault_rates
+from kernelwright.agents.programmer.personas import PERSONAS
 from kernelwright.env.objective import log2_speedup
 from kernelwright.env.options import OptionError
 from kernelwright.env.records import dumps, loads
@@ -112,13 +112,107 @@ def test_faults_come_at_their_rates(requests):
     asked = requests("knobs", 60)
     drawn = Counter()
     for seed in range(12):
-        model = Mock(seed=seed, faults=0.4)
+        model = Mock(seed=seed, skill=0.0, faults=0.4)
         drawn.update(str(model.complete(request).injected) for request in asked)
     total = sum(drawn.values())
     assert total > 2000
     for name, share in SHARES.items():
         seen = drawn["illegal:value" if name == "wrong_code" else name] / total
         assert seen == pytest.approx(0.4 * share, abs=0.015)
+
+
+# Profiles
+
+
+def test_profiles_are_what_they_are_called():
+    assert sum(PROFILES["frontier"].values()) == pytest.approx(0.38)
+    assert PROFILES["hostile"] == {"cheating": 0.3}
+    for name, rates in PROFILES.items():
+        assert set(rates) <= set(FILED_AS)
+        assert fault_rates(name) == {c: rates.get(c, 0.0) for c in FILED_AS}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_keeps_its_rates(requests, profile):
+    asked = requests("knobs", 30)
+    drawn = Counter()
+    for seed in range(12):
+        model = Mock(seed=seed, skill=0.0, faults=profile)
+        truths = (model.complete(request).injected or "none" for request in asked)
+        drawn.update(truth.partition(":")[0] for truth in truths)
+    total = sum(drawn.values())
+    assert total > 1000
+    wanted = dict(PROFILES[profile])
+    # Knob values compute nothing, so they compute nothing wrong; and a duplicate needs results.
+    wanted.pop("wrong_answer", None)
+    assert drawn["duplicate"] / total <= wanted.pop("duplicate", 0) + 0.025
+    for name, rate in wanted.items():
+        assert drawn[name] / total == pytest.approx(rate, abs=0.025)
+    assert set(drawn) <= {*PROFILES[profile], "none"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fault", ["syntax", "illegal", "duplicate", "prose_around"])
+def test_what_models_of_today_do_shows_as_what_it_is(worlds, requests, name, fault):
+    world = worlds[name]
+    dialect = dialect_for(world.space, world.problem)
+    model, seen = Mock(seed=4, faults={fault: 1.0}), 0
+    for request in requests(name, 4):
+        answer = model.complete(request)
+        if answer.injected is None:
+            assert fault == "duplicate"  # there is nothing yet to repeat
+            continue
+        seen += 1
+        assert answer.injected.partition(":")[0] == fault
+        found = dialect.parse(classify(answer))
+        if fault == "syntax" and name not in ("source", "regions"):
+            assert found.kind == "unparsable"
+            continue
+        assert not isinstance(found, Malformed)
+        if fault == "illegal" and name != "source":
+            assert world.space.check(found)
+        elif fault != "prose_around":  # an honest answer may break a rule by mistake
+            assert not world.space.check(found)
+    assert seen
+
+
+def test_a_duplicate_is_one_of_those_listed(worlds, requests):
+    world = worlds["knobs"]
+    dialect = dialect_for(world.space, world.problem)
+    told = Mock(seed=4, faults={"duplicate": 1.0})
+    for request in requests("knobs", 6):
+        answer = told.complete(request)
+        if answer.injected:
+            again = dialect.parse(classify(answer))
+            listed = request.messages[1][1].split("## Results")[1]
+            assert f"`{dialect.brief(world.space.canonical(again))}`" in listed
+
+
+# Personas
+
+
+def test_personas_differ_in_all_that_they_declare(requests):
+    request, seen = requests("knobs", 1)[0], {}
+    for name in PERSONAS:
+        answer = Mock(seed=0, persona=name, faults=0.0).complete(request)
+        assert answer.model == f"mock-{name}"
+        seen[name] = (answer.usd, answer.seconds)
+    assert len(set(seen.values())) == len(PERSONAS)
+    assert seen["swift"][0] < seen["careful"][0]
+    assert seen["swift"][1] < seen["careful"][1]
+
+
+def test_options_go_before_the_persona(requests):
+    request = requests("knobs", 1)[0]
+    model = Mock(seed=0, persona="careful", faults=0.0, latency_s=7.5, usd_per_million=2.0)
+    answer = model.complete(request)
+    assert answer.seconds == 7.5
+    assert answer.usd == pytest.approx(2e-6 * answer.tokens)
+
+
+def test_an_unknown_persona_is_refused_with_those_that_there_are():
+    with pytest.raises(OptionError, match="one of swift, careful"):
+        Mock(seed=0, persona="clever")
 
 
 def test_an_answer_longer_than_the_limit_is_cut_as_a_real_one(requests):
@@ -135,7 +229,16 @@ def test_tokens_cost_what_they_shall(requests):
 
 
 @pytest.mark.parametrize(
-    "faults", [1.5, -0.1, {"odd": 0.1}, {"prose": 0.7, "empty": 0.7}, {"prose": -0.1}]
+    "faults",
+    [
+        1.5,
+        -0.1,
+        float("nan"),
+        "often",
+        {"odd": 0.1},
+        {"prose": 0.7, "empty": 0.7},
+        {"prose": -0.1},
+    ],
 )
 def test_rates_that_make_no_sense_are_refused(faults):
     with pytest.raises(OptionError, match="faults"):
@@ -153,9 +256,9 @@ def test_a_prompt_it_does_not_understand_gets_prose():
 
 
 @pytest.fixture(scope="module")
-def calls_to_target(worlds, recording):
-    """Calls of the model until a trial is within 5% of the best on the analytic model, on average
-    over seeds; a search that does not get there counts as all its calls.
+def to_target(worlds, recording):
+    """Calls of the model and money until a trial is within 5% of the best on the analytic model, on
+    average over seeds; a search that does not get there counts whole.
     """
     world = worlds["knobs"]
     space, target = world.space, GpuModel(world.problem, seed=0)
@@ -170,29 +273,40 @@ def calls_to_target(worlds, recording):
     def reached(trials):
         return any(target.true_ns([t.candidate])[0] <= goal for t in trials[-4:])
 
-    def calls(seed, **options):
+    def spent(seed, prompt="refine", **options):
         journal = recording()
-        driver = world.driver(journal, seed=seed, **options)
+        backend = Mock(seed=seed, **options)
+        driver = world.driver(journal, seed=seed, backend=backend, prompt=prompt)
         world.play(driver, asks=30, objective=objective, each=reached)
-        return sum(event.kind == "model_call" for event in journal.events)
+        calls = [event for event in journal.events if event.kind == "model_call"]
+        return len(calls), sum(event.usd for event in calls)
 
-    return lambda seeds, **options: statistics.mean(calls(s, **options) for s in range(seeds))
+    def means(seeds, **options):
+        return np.mean([spent(seed, **options) for seed in range(seeds)], axis=0)
+
+    return means
 
 
-def test_skill_pays(calls_to_target):
-    none, little, much, all_ = (calls_to_target(12, skill=skill) for skill in (0.0, 0.3, 0.7, 1.0))
+def test_skill_pays(to_target):
+    none, little, much, all_ = (to_target(12, skill=skill)[0] for skill in (0.0, 0.3, 0.7, 1.0))
     assert none > 1.2 * little
     assert little > 1.2 * much
     assert much > 1.2 * all_
 
 
-def test_feedback_pays(calls_to_target, tmp_path):
+def test_feedback_pays(to_target, tmp_path):
     # The same programmer and the same prompt without what was tried and what failed.
     whole = (TEMPLATES / "refine.j2").read_text()
     deaf = tmp_path / "deaf.j2"
     deaf.write_text(whole[: whole.index("## Results")] + whole[whole.index("## Answer") :])
-    told = calls_to_target(6, skill=1.0)
-    assert told < 0.6 * calls_to_target(6, skill=1.0, prompt=str(deaf))
+    told, untold = to_target(6, skill=1.0), to_target(6, skill=1.0, prompt=str(deaf))
+    assert told[0] < 0.6 * untold[0]
+
+
+def test_the_best_persona_is_known(to_target):
+    careful, swift = to_target(8, persona="careful"), to_target(8, persona="swift")
+    assert careful[0] < 0.7 * swift[0]
+    assert swift[1] < 0.5 * careful[1]
 
 
 # The golden answers: what one version says stays as it is.
@@ -203,33 +317,33 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "mock"
 @pytest.mark.parametrize("name", NAMES)
 def test_a_version_answers_as_it_always_did(worlds, recording, name, request):
     """Prompts, answers and ground truth as they were when the version was made: another answer
-    needs another `VERSION`, and new files.
+    needs another `VERSION`, and new files (``--update-golden``).
     """
-    asked = json.loads((GOLDEN / f"{name}.json").read_text()) if not updates(request) else None
-    if asked is None:
-        asked = {"requests": [], "answers": {}}
-        for one in prompts_of(worlds[name], recording):
-            asked["requests"].append([list(message) for message in one.messages])
-    said = {}
+    file = GOLDEN / f"{name}.json"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.mkdir(exist_ok=True)
+        asked = prompts_of(worlds[name], recording)
+        file.write_text(json.dumps(golden(asked), indent=1) + "\n")
+    kept = json.loads(file.read_text())
+    assert golden(kept["prompts"]) == kept
+
+
+def golden(asked):
+    """Prompts and what some personas answer to them."""
+    answers = {}
     for persona in ("careful", "frontier", "hostile"):
         model = Mock(seed=11, persona=persona)
-        for number, messages in enumerate(asked["requests"]):
+        for number, messages in enumerate(asked):
             given = ChatRequest("golden", tuple(map(tuple, messages)), 4096, 0.8, number)
             answer = model.complete(given)
-            said[f"{persona} {number}"] = [answer.text, answer.injected]
-    found = {"version": VERSION, "requests": asked["requests"], "answers": said}
-    if updates(request):
-        GOLDEN.mkdir(exist_ok=True)
-        (GOLDEN / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    assert found == json.loads((GOLDEN / f"{name}.json").read_text())
-
-
-def updates(request):
-    return request.config.getoption("--update-golden")
+            answers[f"{persona} {number}"] = [answer.text, answer.injected, answer.id]
+    return {"version": VERSION, "prompts": asked, "answers": answers}
 
 
 def prompts_of(world, recording):
-    """A first prompt, later ones with results and failures, and one that mends."""
+    """A first prompt, a later one with results and failures, one that mends, and one of each other
+    mark.
+    """
     asked = []
 
     class Overheard(Mock):
@@ -240,4 +354,9 @@ def prompts_of(world, recording):
     backend = Overheard(seed=5, faults=0.3)
     world.play(world.driver(recording(), backend=backend, seed=5, history=4), asks=6)
     mending = next(request for request in asked if len(request.messages) > 2)
-    return [asked[0], asked[-1], mending]
+    out = [list(map(list, r.messages)) for r in (asked[0], asked[-1], mending)]
+    for mark in ("plan", "review", "action"):
+        system, (role, text) = asked[0].messages
+        told = f"## Tools\n\n- `submit(program)`: the answer\n\n## Answer\n\nOne ```{mark} block.\n"
+        out.append([list(system), [role, text[: text.index("## Answer")] + told]])
+    return out

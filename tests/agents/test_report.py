@@ -1,0 +1,88 @@
+"""What a campaign made of a simulated model's faults, as a table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from contracts import judged
+
+from kernelwright.agents.programmer.faults import FILED_AS
+from kernelwright.agents.report import OK, is_sound, matrix_lines, simulated
+from kernelwright.configs import api
+from kernelwright.display import summary_text
+
+CAMPAIGN = {
+    "name": "faulty",
+    "problem": {"name": "gemm_gpu"},
+    "target": {"name": "gpu-model"},
+    "driver": {"name": "llm"},
+    "agents": {"backend": {"name": "mock", "faults": "frontier"}, "prompt": "refine"},
+    "budget": {"trials": 24, "calls": 60},
+    "seed": 2,
+}
+
+
+def rows_of(found):
+    return {(row["injected"], row["filed_as"]): row["count"] for row in found["rows"]}
+
+
+@pytest.mark.parametrize("name", ["knobs", "schedule"])
+def test_every_fault_is_filed_as_what_it_is(worlds, recording, name):
+    world, seen = worlds[name], set()
+    for seed in range(6):
+        journal = recording()
+        driver = world.driver(journal, seed=seed, faults="frontier")
+        _, trials = world.play(driver, asks=12)
+        found = simulated(journal.events, trials)
+        assert [row for row in found["rows"] if not row["sound"]] == []
+        calls = sum(event.kind == "model_call" for event in journal.events)
+        assert sum(row["count"] for row in found["rows"]) == calls
+        assert found["believed"] == {}
+        seen |= {row["injected"] for row in found["rows"]}
+    assert {"illegal", "duplicate", "syntax", "wrong_schema", "truncated", OK} <= seen
+
+
+def test_a_campaign_without_faults_has_no_matrix(worlds, recording):
+    journal = recording()
+    _, trials = worlds["knobs"].play(worlds["knobs"].driver(journal), asks=3)
+    assert simulated(journal.events, trials) is None
+
+
+def test_a_run_and_a_look_at_it_print_the_matrix(tmp_path):
+    summary = api.run(CAMPAIGN, tmp_path / "run")
+    again = api.show(tmp_path / "run")
+    assert again["simulated"] == summary["simulated"]
+    assert json.loads(json.dumps(summary["simulated"])) == summary["simulated"]
+    lines = summary_text(summary).splitlines()
+    at = lines.index("faults that the simulated model injected, by what they were filed as:")
+    table = [line.split() for line in lines[at + 1 :]]
+    assert table[0][0] == "injected"
+    counts = rows_of(summary["simulated"])
+    for row in table[1 : 1 + len({truth for truth, _ in counts})]:
+        named = dict(zip(table[0][1:-1], row[1:-1], strict=True))
+        for filed, cell in named.items():
+            assert cell == str(counts.get((row[0], filed), "."))
+        assert int(row[-1]) == sum(n for (truth, _), n in counts.items() if truth == row[0])
+
+
+def test_a_believed_cheat_is_said_aloud(worlds, recording):
+    # A judge that believes everything.
+    world, journal = worlds["source"], recording()
+    driver = world.driver(journal, seed=1, faults={"cheating": 1.0})
+    proposals = driver.ask(2)
+    trials = [judged(i, p.candidate, 1.0) for i, p in enumerate(proposals)]
+    found = simulated(journal.events, trials)
+    assert sum(found["believed"].values()) == len(proposals)
+    assert all(tag.startswith("cheating:") for tag in found["believed"])
+    assert not any(row["sound"] for row in found["rows"] if row["filed_as"] == "ok")
+    assert any("!" in line for line in matrix_lines(found))
+
+
+def test_every_class_says_what_it_may_be_filed_as():
+    for name, allowed in FILED_AS.items():
+        assert is_sound(name, "candidate")
+        assert all(is_sound(name, filed) for filed in allowed)
+        assert name == "prose_around" or not is_sound(name, "ok")
+    assert is_sound(OK, "ok")
+    assert is_sound(OK, "duplicate")
