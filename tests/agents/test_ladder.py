@@ -14,7 +14,12 @@ from virtual import VirtualClock
 from kernelwright.agents.backends.conforming import conforms
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.openai import OpenAI
-from kernelwright.agents.backends.servers import BELIEVED_DAYS, DAY_S, Servers
+from kernelwright.agents.backends.servers import (
+    BELIEVED_DAYS,
+    BELIEVED_DAYS_HERE,
+    DAY_S,
+    Servers,
+)
 from kernelwright.agents.backends.wire import FORMATS
 from kernelwright.agents.chat import ChatRequest
 
@@ -209,10 +214,14 @@ def test_what_is_known_of_a_server_is_its_own_and_grows_old(cache):
     about = {name: data[name] for name in ("base_url", "model", "api")}
     assert Servers().read(about) == data["learned"]
     assert Servers().read({**about, "model": "n"}) is None
-    late = data["at"] + BELIEVED_DAYS * DAY_S
-    assert Servers().read(about, now=late + 1) is None
+    assert Servers().read(about, now=data["at"] + BELIEVED_DAYS_HERE * DAY_S + 1) is None
     file.write_text("{")
     assert Servers().read(about) is None
+    hosted = {**about, "base_url": "https://models.example/v1"}
+    Servers().write(hosted, data["learned"])
+    now = data["at"] + BELIEVED_DAYS * DAY_S
+    assert Servers().read(hosted, now=now - 60) == data["learned"]
+    assert Servers().read(hosted, now=now + 60) is None
 
 
 def test_without_a_schema_no_form_is_asked_for_and_none_is_learned():
