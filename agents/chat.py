@@ -114,7 +114,8 @@ class Completion:
     ``injected`` is the ground truth of a simulated model about its own fault: out of band, never
     part of a prompt, None from a real one. ``usage_estimated`` says that the token counts are
     estimates, because the server sent none. ``cached_tokens`` are those of the prompt that the
-    server had read before; ``answered_by`` names which of several backends it was.
+    server had read before; ``answered_by`` names which of several backends it was, ``down`` those
+    that were asked before it and failed.
     """
 
     text: str | None
@@ -129,6 +130,7 @@ class Completion:
     injected: str | None = None
     cached_tokens: int = 0
     answered_by: str = ""
+    down: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):

@@ -144,11 +144,12 @@ class OpenAI:
         if self._wire is None:
             self._noted = self._servers.read(self._about) or {}
             self._wire = Wire(self._noted)
-        wire, end = self._wire, self._gate.clock.now() + left_s
+        wire, clock = self._wire, self._gate.clock
+        end = clock.now() + left_s
         while True:
             try:
-                with self._gate.admit(request, end - self._gate.clock.now()) as permit:
-                    answer = self._call(wire, request, end - self._gate.clock.now())
+                with self._gate.admit(request, end - clock.now()) as permit:
+                    answer = self._call(wire, request, permit.end - clock.now())
                     completion = self._read(answer, request)
                     permit.settle(completion.tokens)
             except _FailedError as failure:
