@@ -21,7 +21,7 @@ from kernelwright.agents.backends.servers import (
     Servers,
 )
 from kernelwright.agents.backends.wire import FORMATS
-from kernelwright.agents.chat import ChatRequest
+from kernelwright.agents.chat import BackendError, ChatRequest
 
 SCHEMA = {
     "type": "object",
@@ -282,13 +282,18 @@ def test_a_response_says_why_it_ended(reply, reason):
     assert answer.finish_reason == reason
 
 
+def test_a_chat_completion_is_no_response():
+    backend = make(Scripted({"text": answered("hi")}), api="responses")
+    with pytest.raises(BackendError) as caught:
+        backend.complete(ChatRequest("m", (("user", "q"),), 100, 0.5, 1))
+    assert caught.value.kind == "content"
+
+
 def test_responses_by_schema_have_their_own_words():
     tool = {"type": "function_call", "name": "answer", "arguments": GOOD, "call_id": "c", "id": "f"}
-    plain = (200, {**response()[1], "output": [tool]})
-    server = Scripted({**dict.fromkeys(FORMATS, refused("json_schema")), "tool": plain})
-    server.answers = {name: refused("json_schema is not supported") for name in FORMATS}
-    server.answers["tool"] = plain
-    found = make(Scripted(server.answers), api="responses")
+    answers = {name: refused("json_schema is not supported") for name in FORMATS}
+    answers["tool"] = (200, {**response()[1], "output": [tool]})
+    found = make(Scripted(answers), api="responses")
 
     class ByText(Scripted):
         def __call__(self, sent):
@@ -298,7 +303,7 @@ def test_responses_by_schema_have_their_own_words():
             status, payload = self.answers[wanted]
             return httpx2.Response(status, json=payload)
 
-    server = ByText(server.answers)
+    server = ByText(answers)
     assert server.plug_into(found).complete(request()).text == GOOD
     assert server.asked[0]["text"]["format"]["name"] == "answer"
     assert server.asked[-1]["tool_choice"] == {"type": "function", "name": "answer"}
