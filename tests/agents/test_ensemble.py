@@ -13,6 +13,7 @@ from kernelwright.agents.backends.ensemble import Ensemble
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
+from kernelwright.display import summary_text
 from kernelwright.env.options import OptionError
 from kernelwright.search.store import SqliteStore
 from kernelwright.search.trial import MODEL_CALL
@@ -192,8 +193,11 @@ def test_it_is_priced_and_complete_where_all_are():
 def test_a_campaign_learns_who_is_better(tmp_path):
     counts = Counter()
     for seed in range(3):
-        api.run(campaign(trials=48, seed=seed, faults=0.6), tmp_path / str(seed))
-        counts += by_backend(record_of(tmp_path / str(seed))[1])
+        summary = api.run(campaign(trials=48, seed=seed, faults=0.6), tmp_path / str(seed))
+        found = by_backend(record_of(tmp_path / str(seed))[1])
+        assert summary["answered_by"] == found
+        assert f"answers of: {found['x']} x, {found['y']} y" in summary_text(summary)
+        counts += found
     assert counts["x"] > 1.5 * counts["y"]
 
 
