@@ -168,6 +168,10 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if summary["replies"]:
         kinds = ", ".join(f"{n} {kind}" for kind, n in summary["replies"].items())
         lines.append(f"replies of the model: {kinds}")
+    if summary["answered_by"]:
+        lines.append(
+            "answers of: " + ", ".join(f"{n} {name}" for name, n in summary["answered_by"].items())
+        )
     if summary["tokens"]:
         lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
     lines += _simulated(summary.get("simulated"))

@@ -115,7 +115,8 @@ class Completion:
     part of a prompt, None from a real one. ``usage_estimated`` says that the token counts are
     estimates, because the server sent none. ``seconds`` is what a simulated model declares that the
     answer took; nobody waited, and a real one declares nothing. ``cached_tokens`` are those of the
-    prompt that the server had read before; ``answered_by`` names which of several backends it was.
+    prompt that the server had read before; ``answered_by`` names which of several backends it was,
+    ``down`` those that were asked before it and failed.
     """
 
     text: str | None
@@ -131,6 +132,7 @@ class Completion:
     seconds: float = 0.0
     cached_tokens: int = 0
     answered_by: str = ""
+    down: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):

@@ -182,6 +182,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "refused": sum(e.kind == "invalid" for e in events),
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
+        "answered_by": _answered_by(events),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
 
@@ -238,6 +239,13 @@ def _replies(events: list[Event]) -> dict[str, int]:
     calls = _calls(events)
     beside = (e.kind for e in events if (e.ask, e.slot) in calls and e.kind not in NOT_REPLIES)
     return dict(sorted(Counter(beside).items()))
+
+
+def _answered_by(events: list[Event]) -> dict[str, int]:
+    """Answers by the backend that gave them, where there are several."""
+    answers = (e.data.get("completion") or {} for e in events if e.kind == MODEL_CALL)
+    names = (answer.get("answered_by") for answer in answers)
+    return dict(sorted(Counter(name for name in names if name).items()))
 
 
 def _calls(events: list[Event]) -> set[tuple[int, int]]:

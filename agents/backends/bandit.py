@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,19 +25,21 @@ LEAST_COST = 0.02
 
 @dataclass(slots=True)
 class Arm:
-    """What is known of a model: calls and what they cost, and rewards that have come."""
+    """What is known of a model: calls, answers and what they cost, and rewards that have come."""
 
     calls: int = 0
+    answers: int = 0
     tokens: int = 0
     usd: float = 0.0
     rewards: int = 0
     reward: float = 0.0
 
     def cost(self, per: Per) -> float:
-        """The mean cost of a call in the unit."""
+        """The mean cost of an answer in the unit."""
         if per == "call":
             return 1.0
-        return (self.tokens if per == "token" else self.usd) / self.calls if self.calls else 0.0
+        spent = self.tokens if per == "token" else self.usd
+        return spent / self.answers if self.answers else 0.0
 
 
 class Bandit:
@@ -58,9 +60,12 @@ class Bandit:
         self._objectives: list[float] = []
         self._failed = 0
 
-    def choose(self) -> str:
-        """The arm of the greatest index; those that were never pulled come first."""
-        return max(self.arms, key=self._index)
+    def choose(self, without: Container[str] = ()) -> str:
+        """The arm of the greatest index; those that were never pulled come first. Those in
+        ``without`` are left out while there are others.
+        """
+        left = [name for name in self.arms if name not in without]
+        return max(left or self.arms, key=self._index)
 
     def _index(self, name: str) -> float:
         arm = self.arms[name]
@@ -70,15 +75,21 @@ class Bandit:
         mean = arm.reward / arm.rewards if arm.rewards else 0.5
         bonus = self._explore * math.sqrt(2 * math.log(pulls) / arm.calls)
         dearest = max(one.cost(self._per) for one in self.arms.values())
-        cost = arm.cost(self._per) / dearest if dearest > 0 else 1.0
+        cost = arm.cost(self._per) / dearest if dearest > 0 and arm.answers else 1.0
         return (mean + bonus) / max(cost, LEAST_COST)
 
     def pulled(self, name: str, tokens: int, usd: float) -> None:
-        """A call was made."""
+        """A call was made and answered."""
         arm = self.arms[name]
         arm.calls += 1
+        arm.answers += 1
         arm.tokens += tokens
         arm.usd += usd
+
+    def failed(self, name: str) -> None:
+        """A call was made in vain, and worth nothing."""
+        self.arms[name].calls += 1
+        self.rewarded(name, 0.0)
 
     def rewarded(self, name: str, reward: float) -> None:
         """What a call was worth."""

@@ -124,35 +124,38 @@ class Ensemble:
         """
         chosen = self._chosen(request.key)
         first: BackendError | None = None
+        down: list[str] = []
         for name in (chosen, *(name for name in self._fallback if name != chosen)):
             try:
                 if name in self._dead:
                     raise self._dead[name]
-                return self._answer(name, request)
+                return self._answer(name, request, tuple(down))
             except BackendError as error:
                 if error.kind == "permanent":
                     self._dead[name] = error
                 text = f"{name}: {error.message}"
                 first = first or BackendError(error.kind, text, answered_by=name)
+                down.append(name)
                 if error.kind not in ("transient", "permanent"):
                     raise BackendError(error.kind, text, answered_by=name) from None
         assert first is not None
         raise first
 
-    def _answer(self, name: str, request: ChatRequest) -> Completion:
+    def _answer(self, name: str, request: ChatRequest, down: tuple[str, ...]) -> Completion:
         backend = self._backends[name]
         answer = backend.complete(replace(request, model=backend.model))
-        return replace(answer, answered_by=name)
+        return replace(answer, answered_by=name, down=down)
 
     def _chosen(self, key: str) -> str:
         """Whom to ask."""
         if self._choice == "fixed":
             return next(iter(self._backends))
         if self._choice == "bandit":
-            return self._bandit.choose()
+            return self._bandit.choose(self._dead)
         rng = random.Random(digest(["ensemble", self._seed, key]))
-        names = list(self._weights)
-        return rng.choices(names, [self._weights[name] for name in names])[0]
+        alive = {n: w for n, w in self._weights.items() if w and n not in self._dead}
+        odds = alive or self._weights
+        return rng.choices(list(odds), list(odds.values()))[0]
 
     def hear(self, event: Event) -> None:
         """Take up whom a call asked and what it cost, and what its answer was worth."""
@@ -160,6 +163,9 @@ class Ensemble:
         if event.kind == MODEL_CALL:
             answered = event.data["completion"] or event.data["error"]
             name = str(answered.get("answered_by", ""))
+            for down in answered.get("down", ()):
+                if down in self._backends:
+                    self._bandit.failed(down)
             if name in self._backends:
                 self._waiting[place] = name
                 self._bandit.pulled(name, event.tokens, event.usd)

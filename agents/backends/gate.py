@@ -16,10 +16,10 @@ from kernelwright.agents.chat import BackendError, ChatRequest, estimate_tokens
 
 
 class Permit:
-    """One attempt that was let through."""
+    """One attempt that was let through; at ``end`` the time for it is over."""
 
-    def __init__(self, tokens: Entry | None) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: Entry | None, end: float) -> None:
+        self._tokens, self.end = tokens, end
 
     def settle(self, tokens: int) -> None:
         """Say how many tokens it was, of which only the most could be known before."""
@@ -56,7 +56,7 @@ class Gate:
         try:
             with self._place(end):
                 tokens = self._wait(request, end)
-                yield Permit(tokens)
+                yield Permit(tokens, end)
             failed = False
         except BackendError as error:
             failed = error.kind == "transient"

@@ -15,13 +15,20 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from kernelwright.agents.backends.failures import (
+    FailedError,
+    TooLateError,
+    bounded,
+    can_ask_for_less,
+    kind_of,
+    retry_after,
+)
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.reading import read_completion
 from kernelwright.agents.backends.responses import read_response, response_arguments
@@ -29,18 +36,13 @@ from kernelwright.agents.backends.retrying import Patience, persist
 from kernelwright.agents.backends.secrets import scrub, scrubbed
 from kernelwright.agents.backends.servers import Servers
 from kernelwright.agents.backends.wire import Wire
-from kernelwright.agents.chat import BackendError, ChatRequest, Completion, ErrorKind
+from kernelwright.agents.chat import BackendError, ChatRequest, Completion
 from kernelwright.env.options import OptionError
 
-T = TypeVar("T")
 PRICE_KEYS = {"prompt", "completion"}
 # Servers without accounts ignore the key, and the client refuses to be made without one.
 NO_KEY = "none"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OVERFLOW = re.compile(
-    r"context[ _](length|size|window)|exceed_context|too many tokens|prompt is too long",
-    re.IGNORECASE,
-)
 
 
 class OpenAI:
@@ -144,15 +146,16 @@ class OpenAI:
         if self._wire is None:
             self._noted = self._servers.read(self._about) or {}
             self._wire = Wire(self._noted)
-        wire, end = self._wire, self._gate.clock.now() + left_s
+        wire, clock = self._wire, self._gate.clock
+        end = clock.now() + left_s
         while True:
             try:
-                with self._gate.admit(request, end - self._gate.clock.now()) as permit:
-                    answer = self._call(wire, request, end - self._gate.clock.now())
+                with self._gate.admit(request, end - clock.now()) as permit:
+                    answer = self._call(wire, request, permit.end - clock.now())
                     completion = self._read(answer, request)
                     permit.settle(completion.tokens)
-            except _FailedError as failure:
-                if _can_ask_for_less(failure) and wire.step_down(failure.message, request):
+            except FailedError as failure:
+                if can_ask_for_less(failure) and wire.step_down(failure.message, request):
                     continue
                 if failure.status == 500:
                     wire.broke(request)
@@ -168,7 +171,7 @@ class OpenAI:
         completion = read(answer, request, self._prices)
         return scrubbed(completion, self._key())
 
-    def _explained(self, failure: _FailedError) -> BackendError:
+    def _explained(self, failure: FailedError) -> BackendError:
         text = failure.message
         if failure.status in (401, 403):
             text += f" (the key is the value of {self._key_env})"
@@ -180,7 +183,7 @@ class OpenAI:
         """What the client returns, whatever it is.
 
         Raises:
-            _FailedError: if it raised, or took too long.
+            FailedError: if it raised, or took too long.
             BackendError: if what the server sent cannot be read at all.
         """
         import openai
@@ -191,25 +194,25 @@ class OpenAI:
         create = client.responses.create if by_response else client.chat.completions.create
         given = response_arguments(wire, request) if by_response else wire.arguments(request)
         try:
-            return _bounded(lambda: create(**given, timeout=limit), limit)
+            return bounded(lambda: create(**given, timeout=limit), limit)
         except openai.APIStatusError as error:
-            raise _FailedError(
-                _kind(error.status_code, error.code, error.type, error.message),
+            raise FailedError(
+                kind_of(error.status_code, error.code, error.type, error.message),
                 f"{error.status_code} {error.message}",
                 error.status_code,
-                _retry_after(error.response.headers),
+                retry_after(error.response.headers),
             ) from None
         except openai.APIResponseValidationError as error:
             raise BackendError("content", f"the answer is no completion: {error}") from None
         except openai.APIConnectionError as error:  # timeouts are connection errors too
             cause = f": {error.__cause__}" if error.__cause__ else ""
-            raise _FailedError("transient", f"{error.message.rstrip('.')}{cause}") from None
-        except _TooLateError:
+            raise FailedError("transient", f"{error.message.rstrip('.')}{cause}") from None
+        except TooLateError:
             self._client = None  # its connection still waits
-            raise _FailedError("transient", f"no whole answer after {limit:.3g} s") from None
+            raise FailedError("transient", f"no whole answer after {limit:.3g} s") from None
         except openai.APIError as error:
-            kind = _kind(0, error.code, error.type, error.message)
-            raise _FailedError(kind, error.message) from None
+            kind = kind_of(0, error.code, error.type, error.message)
+            raise FailedError(kind, error.message) from None
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             text = f"the answer cannot be read: {type(error).__name__}: {error}"
             raise BackendError("content", text) from None
@@ -233,44 +236,6 @@ class OpenAI:
         return os.environ.get(self._key_env, "").strip()
 
 
-class _FailedError(BackendError):
-    """One attempt that failed, for a reason that may pass or not."""
-
-    def __init__(
-        self, kind: ErrorKind, text: str, status: int = 0, after_s: float | None = None
-    ) -> None:
-        super().__init__(kind, text, after_s=after_s)
-        self.status = status
-
-
-def _can_ask_for_less(failure: _FailedError) -> bool:
-    return failure.status in (400, 422) and failure.kind != "repairable"
-
-
-class _TooLateError(Exception):
-    """A call that did not end in time."""
-
-
-def _kind(status: int, code: object, type_: object, text: str) -> ErrorKind:
-    if "insufficient_quota" in (code, type_):
-        return "permanent"
-    if status == 413 or _OVERFLOW.search(f"{code} {type_} {text}"):
-        return "repairable"
-    passing = status in (408, 409, 429) or status >= 500 or status == 0
-    return "transient" if passing else "permanent"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) * scale
-        except ValueError:
-            continue
-        if 0 <= seconds < float("inf"):
-            return seconds
-    return None
-
-
 def _check_prices(prices: Mapping[str, float]) -> None:
     if not PRICE_KEYS <= set(prices) <= {*PRICE_KEYS, "cached"}:
         found = ", ".join(sorted(prices)) or "nothing"
@@ -288,32 +253,3 @@ def _check_url(url: str | None) -> None:
     if parts.username or parts.password or parts.query:
         expected = "a URL without user, password and query (the key comes from key_env)"
         raise OptionError("base_url", expected, f"one at {parts.hostname} with them")
-
-
-def _bounded(call: Callable[[], T], limit_s: float) -> T:
-    """What ``call`` returns, if it does in time.
-
-    The client's timeouts are per read, so a server that trickles holds a call for ever; a thread
-    that is left behind does not.
-
-    Raises:
-        _TooLateError: if it does not.
-    """
-    outcome: list[tuple[T | None, BaseException | None]] = []
-
-    def run() -> None:
-        try:
-            outcome.append((call(), None))
-        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
-            outcome.append((None, error))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    # The client's own timeout comes first where it can, because it says what it waited for.
-    thread.join(limit_s + 0.25)
-    if not outcome:
-        raise _TooLateError
-    value, error = outcome[0]
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]

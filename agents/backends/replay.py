@@ -89,8 +89,8 @@ class Replay:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Nothing, unless somebody has to be asked who lacks something."""
-        return () if self.asked is None else self.asked.missing
+        """What whoever has to be asked lacks, where nothing is recorded yet."""
+        return () if self.asked is None or len(self._known) else self.asked.missing
 
     def complete(self, request: ChatRequest) -> Completion:
         """The recorded answer, or the error that came in its place.

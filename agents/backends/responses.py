@@ -48,12 +48,12 @@ def read_response(
     Raises:
         BackendError: of kind ``content``, if it is none.
     """
-    if not hasattr(answer, "output"):
-        raise BackendError("content", f"expected a response, found {type(answer).__name__}")
-    error, output = getattr(answer, "error", None), answer.output
-    if error is None and output is not None and not isinstance(output, list):
-        raise BackendError("content", f"expected a list of outputs, found {output!r:.120}")
-    items = output or []
+    error, output = getattr(answer, "error", None), getattr(answer, "output", None)
+    if error is None and not isinstance(output, list):
+        kind = getattr(answer, "object", type(answer).__name__)
+        found = f"{output!r:.120} of {kind!r:.60}"
+        raise BackendError("content", f"expected a response with outputs, found {found}")
+    items = output if isinstance(output, list) else []
     parts = [part for item in items for part in getattr(item, "content", None) or ()]
     texts = [part.text for part in parts if isinstance(getattr(part, "text", None), str)]
     refusals = [r for part in parts if isinstance(r := getattr(part, "refusal", None), str)]

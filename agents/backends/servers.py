@@ -5,6 +5,7 @@ model in the user's cache folder, with a date.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 from kernelwright.agents.chat import digest
 from kernelwright.env.compiler.runtime.folders import user_folder
 
-# Servers are replaced by newer ones that can do more.
-BELIEVED_DAYS = 30
+# Servers are replaced by newer ones that can do more, those on one's own machine by others.
+BELIEVED_DAYS, BELIEVED_DAYS_HERE = 30, 1
 DAY_S = 86400.0
+_HERE = re.compile(r"^https?://(localhost|127\.|\[::1\]|0\.0\.0\.0)", re.IGNORECASE)
 
 
 class Servers:
@@ -39,7 +41,9 @@ class Servers:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         learned = data.get("learned")
-        is_fresh = 0 <= age_s < BELIEVED_DAYS * DAY_S
+        is_here = _HERE.match(about["base_url"])
+        days = BELIEVED_DAYS_HERE if is_here else BELIEVED_DAYS
+        is_fresh = 0 <= age_s < days * DAY_S
         return learned if is_fresh and isinstance(learned, dict) else None
 
     def write(self, about: Mapping[str, str], learned: Mapping[str, Any]) -> None:

@@ -13,11 +13,23 @@ from kernelwright.agents.backends.ensemble import Ensemble
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
+from kernelwright.display import summary_text
 from kernelwright.env.options import OptionError
 from kernelwright.search.store import SqliteStore
 from kernelwright.search.trial import MODEL_CALL
 
 MOCK = {"name": "mock"}
+DOWN = """
+from kernelwright.agents.chat import BackendError
+
+
+class Down:
+    def __init__(self):
+        self.model, self.priced, self.missing = "down", True, ()
+
+    def complete(self, request):
+        raise BackendError("transient", "no route")
+"""
 REQUEST = ChatRequest("ensemble", (("user", "q"),), 100, 0.5, 7)
 
 
@@ -100,6 +112,36 @@ def test_the_next_one_answers_while_one_is_down(kind):
     assert len(down.requests) == (3 if kind == "transient" else 1)
 
 
+def test_one_that_is_down_is_worth_nothing_and_is_left_for_the_others(tmp_path):
+    (tmp_path / "down.py").write_text(DOWN)
+    backends = {
+        "down": {"name": f"{tmp_path}/down.py:Down", "limits": {"breaker": 2}},
+        "bad": {"name": "mock", "skill": 0.0, "faults": 0.8},
+        "good": {"name": "mock", "skill": 1.0},
+    }
+    api.run(campaign(backends=backends, fallback=["bad", "good"]), tmp_path / "run")
+    events = record_of(tmp_path / "run")[1]
+    counts = by_backend(events)
+    assert counts["down"] == 0
+    assert counts["good"] > counts["bad"] > 0
+    calls = [e.data["completion"] for e in events if e.kind == MODEL_CALL]
+    assert 0 < sum(bool(call["down"]) for call in calls) < len(calls) / 2
+    again = campaign()
+    again["agents"] = {"backend": {"name": "replay", "from": str(tmp_path / "run")}}
+    api.run(again, tmp_path / "again")
+    assert record_of(tmp_path / "run") == record_of(tmp_path / "again")
+
+
+def test_weights_leave_out_who_is_down_for_good():
+    down, a, b = Scripted("down", BackendError("permanent", "401")), Scripted("a"), Scripted("b")
+    weights = {"down": 100.0, "a": 1.0, "b": 1.0}
+    found = ensemble(down, a, b, choice="weights", weights=weights, fallback=("b",))
+    questions = [ChatRequest("ensemble", (("user", "q"),), 100, 0.5, n) for n in range(60)]
+    counts = Counter(found.complete(q).answered_by for q in questions)
+    assert len(down.requests) == 1
+    assert min(counts["a"], counts["b"]) > 10
+
+
 def test_without_anyone_left_the_first_error_is_raised_and_says_whose_it_is():
     a, b = (
         Scripted("a", BackendError("transient", "busy")),
@@ -151,8 +193,11 @@ def test_it_is_priced_and_complete_where_all_are():
 def test_a_campaign_learns_who_is_better(tmp_path):
     counts = Counter()
     for seed in range(3):
-        api.run(campaign(trials=48, seed=seed, faults=0.6), tmp_path / str(seed))
-        counts += by_backend(record_of(tmp_path / str(seed))[1])
+        summary = api.run(campaign(trials=48, seed=seed, faults=0.6), tmp_path / str(seed))
+        found = by_backend(record_of(tmp_path / str(seed))[1])
+        assert summary["answered_by"] == found
+        assert f"answers of: {found['x']} x, {found['y']} y" in summary_text(summary)
+        counts += found
     assert counts["x"] > 1.5 * counts["y"]
 
 

@@ -14,9 +14,14 @@ from virtual import VirtualClock
 from kernelwright.agents.backends.conforming import conforms
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.openai import OpenAI
-from kernelwright.agents.backends.servers import BELIEVED_DAYS, DAY_S, Servers
+from kernelwright.agents.backends.servers import (
+    BELIEVED_DAYS,
+    BELIEVED_DAYS_HERE,
+    DAY_S,
+    Servers,
+)
 from kernelwright.agents.backends.wire import FORMATS
-from kernelwright.agents.chat import ChatRequest
+from kernelwright.agents.chat import BackendError, ChatRequest
 
 SCHEMA = {
     "type": "object",
@@ -209,10 +214,14 @@ def test_what_is_known_of_a_server_is_its_own_and_grows_old(cache):
     about = {name: data[name] for name in ("base_url", "model", "api")}
     assert Servers().read(about) == data["learned"]
     assert Servers().read({**about, "model": "n"}) is None
-    late = data["at"] + BELIEVED_DAYS * DAY_S
-    assert Servers().read(about, now=late + 1) is None
+    assert Servers().read(about, now=data["at"] + BELIEVED_DAYS_HERE * DAY_S + 1) is None
     file.write_text("{")
     assert Servers().read(about) is None
+    hosted = {**about, "base_url": "https://models.example/v1"}
+    Servers().write(hosted, data["learned"])
+    now = data["at"] + BELIEVED_DAYS * DAY_S
+    assert Servers().read(hosted, now=now - 60) == data["learned"]
+    assert Servers().read(hosted, now=now + 60) is None
 
 
 def test_without_a_schema_no_form_is_asked_for_and_none_is_learned():
@@ -273,13 +282,18 @@ def test_a_response_says_why_it_ended(reply, reason):
     assert answer.finish_reason == reason
 
 
+def test_a_chat_completion_is_no_response():
+    backend = make(Scripted({"text": answered("hi")}), api="responses")
+    with pytest.raises(BackendError) as caught:
+        backend.complete(ChatRequest("m", (("user", "q"),), 100, 0.5, 1))
+    assert caught.value.kind == "content"
+
+
 def test_responses_by_schema_have_their_own_words():
     tool = {"type": "function_call", "name": "answer", "arguments": GOOD, "call_id": "c", "id": "f"}
-    plain = (200, {**response()[1], "output": [tool]})
-    server = Scripted({**dict.fromkeys(FORMATS, refused("json_schema")), "tool": plain})
-    server.answers = {name: refused("json_schema is not supported") for name in FORMATS}
-    server.answers["tool"] = plain
-    found = make(Scripted(server.answers), api="responses")
+    answers = {name: refused("json_schema is not supported") for name in FORMATS}
+    answers["tool"] = (200, {**response()[1], "output": [tool]})
+    found = make(Scripted(answers), api="responses")
 
     class ByText(Scripted):
         def __call__(self, sent):
@@ -289,7 +303,7 @@ def test_responses_by_schema_have_their_own_words():
             status, payload = self.answers[wanted]
             return httpx2.Response(status, json=payload)
 
-    server = ByText(server.answers)
+    server = ByText(answers)
     assert server.plug_into(found).complete(request()).text == GOOD
     assert server.asked[0]["text"]["format"]["name"] == "answer"
     assert server.asked[-1]["tool_choice"] == {"type": "function", "name": "answer"}

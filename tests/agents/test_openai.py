@@ -8,6 +8,7 @@ import json
 import logging
 import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -389,3 +390,13 @@ def test_the_client_is_not_imported_before_a_call():
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_server_that_stalls_holds_a_call_no_longer_than_its_deadline(server, backend):
+    found = backend(trickle, deadline=0.5, timeout=60.0)
+    found.pass_through(Gate())
+    began = time.monotonic()
+    assert error_of(found).kind == "transient"
+    # On a busy machine threads wake up late; without the deadline it would be a minute.
+    assert time.monotonic() - began < 20
+    assert len(server.asked) == 1

@@ -164,6 +164,7 @@ def test_a_miss_may_be_asked_and_is_recorded_before_it_is_used(tmp_path):
         with pytest.raises(BackendError, match="str"):
             backend.complete(other)
     assert model.asked == 3
+    assert backend.missing == ()
     again = Replay(from_=str(folder))
     assert again.complete(REQUEST) == said()
     data = json.loads((folder / f"{REQUEST.key}.json").read_text())

@@ -26,7 +26,8 @@ class Moody(Mock):
 
 
 @pytest.fixture
-def served(monkeypatch):
+def served(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     model = Moody(seed=3, faults=0.4)
     server = chat_server(model)
@@ -50,12 +51,21 @@ def test_a_search_over_the_wire_is_the_search_in_this_process(worlds, recording,
     world, (_, port) = worlds[name], served
     remote = OpenAI(model="mock", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
     near, far = recording(), recording()
-    options = {"seed": 3, "structured": name == "knobs"}
+    options = {"seed": 3}
     inside, _ = world.play(world.driver(near, faults=0.4, **options), asks=5)
     outside, _ = world.play(world.driver(far, backend=remote, **options), asks=5)
     assert outside == inside
     kinds = [(e.kind, e.ask, e.slot) for e in near.events]
     assert [(e.kind, e.ask, e.slot) for e in far.events] == kinds
+
+
+def test_a_schema_goes_over_the_wire(worlds, recording, served):
+    world, (_, port) = worlds["knobs"], served
+    remote = OpenAI(model="mock", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
+    options = {"seed": 3, "structured": True}
+    # One question: a server that ignores schemas is soon asked otherwise.
+    inside = world.driver(recording(), faults=0.4, **options).ask(1)
+    assert world.driver(recording(), backend=remote, **options).ask(1) == inside
 
 
 def test_the_truth_about_a_fault_is_in_a_header_only(served):
