@@ -75,9 +75,9 @@ class LlmDriver:
             inspirations=inspirations,
         )
         self._prompter.check(prompt, **self._place(0, 0))
-        self._template = self._prompter.version(prompt)
         schema = canonical_schema(self._dialect.schema()) if structured else None
-        asker = Asker(backend, journal, Sampling(seed, max_tokens, temperature, schema))
+        drawn = Sampling(seed, max_tokens, temperature, schema)
+        asker = Asker(backend, journal, drawn, self._prompter.version(prompt))
         self._talk = Talk(space, self._dialect, self._memory, asker, journal, name="llm")
 
     @property
@@ -105,7 +105,7 @@ class LlmDriver:
         rng = random.Random(digest([self._seed, asks, slot]))
         candidate, parent = self._memory.parent(rng, greedy=slot == 0)
         messages = self._prompter.ask(self._prompt, (asks, slot), parent, **self._place(asks, slot))
-        return Turn(messages, candidate, template=self._template)
+        return Turn(messages, candidate)
 
     def _place(self, asks: int, slot: int) -> dict[str, Any]:
         """What is said of a question's place in its batch, and the direction that it is given."""

@@ -28,14 +28,11 @@ MOST_USELESS = 32
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One question: what is sent, what it is about, the how-manieth about one idea it is, and the
-    hash of the template that it was made from.
-    """
+    """One question: what is sent, what it is about, and the how-manieth about one idea it is."""
 
     messages: tuple[Message, ...]
     parent: Candidate | None
     attempt: int = 1
-    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ class Talk:
 
     def _outcome(self, slot: int, turn: Turn) -> Proposal | Useless:
         request = self._asker.request(self.asks, slot, turn.messages)
-        answer = self._asker.answer(self.asks, slot, request, turn.template)
+        answer = self._asker.answer(self.asks, slot, request)
         if isinstance(answer, BackendError):
             kind = "unparsable" if answer.kind == "content" else "lost"
             return Useless(kind, answer.message)

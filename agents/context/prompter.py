@@ -36,6 +36,7 @@ from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
 
+REPAIR = "repair"
 # What is quoted of an answer that is to be mended, and of why.
 MOST_QUOTED = 4000
 # However little room is left, so much of an answer that is to be mended is shown.
@@ -116,8 +117,8 @@ class Prompter:
             raise OptionError("tokens", expected, str(budget))
 
     def version(self, prompt: str) -> str:
-        """The hash of a prompt's template and of all that it includes."""
-        return prompts.version(prompt)
+        """The hash of a prompt's templates, that of mending included."""
+        return prompts.version(prompt, REPAIR)
 
     def ask(
         self,
@@ -173,7 +174,7 @@ class Prompter:
         """
         why = one_line(reason, MOST_QUOTED)
         given = {**self._fixed, **values, "kind": kind, "reason": why}
-        ((_, again),) = prompts.render("repair", **given)
+        ((_, again),) = prompts.render(REPAIR, **given)
         return self.follow(messages, said, again)
 
     def follow(self, messages: Messages, said: str, text: str) -> Messages:
