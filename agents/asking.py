@@ -57,7 +57,7 @@ class Asker:
         self, backend: ChatModel, journal: Journal, sampling: Sampling, template: str = ""
     ) -> None:
         self._backend, self._journal, self.sampling = backend, journal, sampling
-        self._template = template
+        self.template = template
         self._lost = 0
 
     def request(
@@ -84,9 +84,9 @@ class Asker:
             ReplayMismatch: if the record holds another question at this place.
         """
         past = self._journal.past(MODEL_CALL, ask, slot)
-        answer = self._asked(request) if past is None else recorded(past, request, self._template)
+        answer = self._asked(request) if past is None else recorded(past, request, self.template)
         if past is None:
-            self._journal.record(call_event(ask, slot, request, answer, self._template))
+            self._journal.record(call_event(ask, slot, request, answer, self.template))
         is_lost = isinstance(answer, BackendError) and answer.kind != "content"
         self._lost = self._lost + 1 if is_lost else 0
         return answer
