@@ -53,10 +53,14 @@ class Asker:
         backend: the model.
         journal: the campaign's record.
         sampling: how answers are drawn unless a question says otherwise.
+        template: the version of the prompts (`prompts.render.version`), for the record.
     """
 
-    def __init__(self, backend: ChatModel, journal: Journal, sampling: Sampling) -> None:
+    def __init__(
+        self, backend: ChatModel, journal: Journal, sampling: Sampling, template: str = ""
+    ) -> None:
         self._backend, self._journal, self.sampling = backend, journal, sampling
+        self.template = template
         self._lost = 0
 
     def request(
@@ -73,11 +77,9 @@ class Asker:
             schema=drawn.schema,
         )
 
-    def answer(
-        self, ask: int, slot: int, request: ChatRequest, template: str = ""
-    ) -> Completion | BackendError:
+    def answer(self, ask: int, slot: int, request: ChatRequest) -> Completion | BackendError:
         """What the model says, or said when this was asked before; an error is one that failed in
-        passing or gave no completion. ``template`` is the hash of the prompt's, for the record.
+        passing or gave no completion.
 
         Raises:
             BackendError: if no call can succeed, or several in a row were lost; the campaign can be
@@ -85,9 +87,9 @@ class Asker:
             ReplayMismatch: if the record holds another question at this place.
         """
         past = self._journal.past(MODEL_CALL, ask, slot)
-        answer = self._asked(request) if past is None else recorded(past, request, template)
+        answer = self._asked(request) if past is None else recorded(past, request, self.template)
         if past is None:
-            self._journal.record(call_event(ask, slot, request, answer, template))
+            self._journal.record(call_event(ask, slot, request, answer, self.template))
         is_lost = isinstance(answer, BackendError) and answer.kind != "content"
         self._lost = self._lost + 1 if is_lost else 0
         return answer
@@ -115,7 +117,7 @@ def call_event(
     template: str = "",
 ) -> Event:
     """The event of a call: the answer as it came, the question by the hashes of its parts and of
-    the lines of its messages, and of the template that it was made from.
+    the lines of its messages, and of its templates.
     """
     lines = [line_hashes(text) for _, text in request.messages]
     data: dict[str, Any] = {"key": request.key, "request": request.parts, "model": request.model}

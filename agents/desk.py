@@ -79,16 +79,14 @@ class Desk:
             "dialect": {"name": self.dialect.name, "facts": self.dialect.facts()},
         }
         self.memory = Memory(self.dialect, history=history, parents=parents)
-        self._prompter = Prompter(
+        self.prompter = Prompter(
             problem, self.dialect, self.memory, journal, around=context, inspirations=inspirations
         )
-        self._prompter.check(prompt, slot=1, batch=batch, hint=self.dialect.hints[0])
+        self.prompter.check(prompt, slot=1, batch=batch, hint=self.dialect.hints[0])
         schema = canonical_schema(self.dialect.schema()) if structured else None
-        asker = Asker(backend, journal, Sampling(seed, max_tokens, temperature, schema))
-        template = self._prompter.version(prompt)
-        self.talk = Talk(
-            space, self.dialect, self.memory, asker, journal, name=name, template=template
-        )
+        drawn = Sampling(seed, max_tokens, temperature, schema)
+        asker = Asker(backend, journal, drawn, self.prompter.version(prompt))
+        self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
         self.trials: dict[str, Trial] = {}
 
     @property
@@ -142,7 +140,7 @@ class Desk:
 
         values = {"slot": number + 1, "batch": self.batch, "hint": self.hint(number)} | shown
         place = (self.talk.asks, number)
-        return self._prompter.ask(self._prompt, place, parent, finish, **values)
+        return self.prompter.ask(self._prompt, place, parent, finish, **values)
 
     def text(self, template: str, **values: Any) -> str:
         """The text of one of the agents' own templates."""
@@ -169,7 +167,7 @@ class Desk:
 
     def follow(self, turn: Turn, said: str, text: str, mark: Mark | None = None) -> Turn:
         """The next question of the same conversation."""
-        return Turn(self._prompter.follow(turn.messages, said, text), turn.parent, 1, mark)
+        return Turn(self.prompter.follow(turn.messages, said, text), turn.parent, 1, mark)
 
     def mended(self, turn: Turn, useless: Useless, attempts: int) -> Turn | None:
         """The same conversation, continued by what was wrong with the answer; None if that cannot
@@ -179,7 +177,7 @@ class Desk:
             return None
         wanted = turn.mark.name if turn.mark else self.dialect.name
         dialect = {"name": wanted, "facts": self.dialect.facts()}
-        messages = self._prompter.mend(
+        messages = self.prompter.mend(
             turn.messages, useless.text, useless.kind, useless.reason, dialect=dialect
         )
         return Turn(messages, turn.parent, turn.attempt + 1, turn.mark)

@@ -103,7 +103,6 @@ class Talk:
         asker: the model.
         journal: the campaign's record.
         name: the proposer's, in the record.
-        template: the hash of the prompts' template, for the record.
     """
 
     def __init__(
@@ -115,9 +114,7 @@ class Talk:
         journal: Journal,
         *,
         name: str,
-        template: str = "",
     ) -> None:
-        self._template = template
         self._space, self._dialect, self._memory = space, dialect, memory
         self._asker, self._journal, self._name = asker, journal, name
         self._useless = 0
@@ -219,7 +216,7 @@ class Talk:
         # Only programs have a schema.
         sampling = replace(self._asker.sampling, schema=None) if turn.mark else None
         request = self._asker.request(self.asks, slot, turn.messages, sampling)
-        answer = self._asker.answer(self.asks, slot, request, self._template)
+        answer = self._asker.answer(self.asks, slot, request)
         if isinstance(answer, BackendError):
             kind = "unparsable" if answer.kind == "content" else "lost"
             return Useless(kind, answer.message)

@@ -71,19 +71,22 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
     return tuple(out)
 
 
-def version(name: str) -> str:
-    """The hash of a prompt: of its template and of all that it may include or extend.
+def version(*names: str) -> str:
+    """The hash of some prompts: of their templates and of all that those may include or extend.
 
     Raises:
         PromptError: if there is no such template, or one that it names.
     """
-    environment, first = _place(name)
-    try:
-        sources = _sources(environment, first)
-    except (jinja2.TemplateError, OSError, UnicodeDecodeError) as error:
-        raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
-    texts = "".join(f"{part}\0{text}\0" for part, text in sorted(sources.items()))
-    return hashlib.blake2b(texts.encode(), digest_size=8).hexdigest()
+    texts = hashlib.blake2b(digest_size=8)
+    for name in names:
+        environment, first = _place(name)
+        try:
+            sources = _sources(environment, first)
+        except (jinja2.TemplateError, OSError, UnicodeDecodeError) as error:
+            raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
+        for part, text in sorted(sources.items()):
+            texts.update(f"{part}\0{text}\0".encode())
+    return texts.hexdigest()
 
 
 def _sources(environment: jinja2.Environment, first: str) -> dict[str, str]:

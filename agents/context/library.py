@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -120,6 +121,7 @@ class Library:
         self._passages = {p.id: p for p in passages[:MOST_PASSAGES]}
         check_full_text()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._database.close)
         self._database.execute(
             "CREATE VIRTUAL TABLE found USING fts5(id UNINDEXED, title, text,"
             " tokenize = 'porter unicode61')"

@@ -36,6 +36,7 @@ from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
 
+REPAIR = "repair"
 # What is quoted of an answer that is to be mended, and of why.
 MOST_QUOTED = 4000
 # However little room is left, so much of an answer that is to be mended is shown.
@@ -73,6 +74,8 @@ class Prompter:
         journal: the campaign's record.
         around: what surrounds the search.
         inspirations: how many good programs are shown beside the parent.
+
+    ``fixed`` are the values of a template that stay the same: the problem and the language.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Prompter:
     ) -> None:
         self._problem, self._memory, self._journal = problem, memory, journal
         self._around, self._inspirations = around, inspirations
-        self._fixed = {
+        self.fixed = {
             "problem": problem_sheet(problem),
             "dialect": {"name": dialect.name, "facts": dialect.facts()},
         }
@@ -106,7 +109,7 @@ class Prompter:
         _, parent = self._memory.start()
         shown = self._values(parent, Seen(), (), ProfileSheet()) | values
         try:
-            messages = prompts.render(prompt, **self._fixed, **shown)
+            messages = prompts.render(prompt, **self.fixed, **shown)
         except prompts.PromptError as error:
             expected = "a template of values that there are"
             raise OptionError("prompt", expected, str(error)) from None
@@ -116,8 +119,8 @@ class Prompter:
             raise OptionError("tokens", expected, str(budget))
 
     def version(self, prompt: str) -> str:
-        """The hash of a prompt's template and of all that it includes."""
-        return prompts.version(prompt)
+        """The hash of a prompt's templates, that of mending included."""
+        return prompts.version(prompt, REPAIR)
 
     def ask(
         self,
@@ -142,7 +145,7 @@ class Prompter:
         given = self._values(parent, seen, passages, profile) | values
 
         def render(values: Values) -> Messages:
-            return without_secrets(finish(prompts.render(prompt, **self._fixed, **values)))
+            return without_secrets(finish(prompts.render(prompt, **self.fixed, **values)))
 
         fitted = shrink(given, self._around.tokens, render)
         if fitted.cut or fitted.over:
@@ -172,8 +175,8 @@ class Prompter:
             values: what the template is shown in place of what is fixed.
         """
         why = one_line(reason, MOST_QUOTED)
-        given = {**self._fixed, **values, "kind": kind, "reason": why}
-        ((_, again),) = prompts.render("repair", **given)
+        given = {**self.fixed, **values, "kind": kind, "reason": why}
+        ((_, again),) = prompts.render(REPAIR, **given)
         return self.follow(messages, said, again)
 
     def follow(self, messages: Messages, said: str, text: str) -> Messages:

@@ -24,9 +24,11 @@ _HIDDEN = re.compile(
 # How servers mark the turns of a conversation. Some read such marks wherever they stand, so they
 # are taken apart by a blank, which means nothing in C.
 _TURNS = re.compile(
-    r"<(?=\|)"
-    r"|<(?=/?(?:s|think|system|user|assistant|tool|im_start|im_end|start_of_turn|end_of_turn)>)"
-    r"|<(?=<?/?<?SYS>>)|\[(?=/?INST\])",
+    r"<(?=[|\uff5c])"
+    r"|<(?=/?(?:s|bos|eos|think|system|user|assistant|tool|im_start|im_end|start_of_turn"
+    r"|end_of_turn)>)"
+    r"|<(?=<?/?<?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
     re.IGNORECASE,
 )
 # Keys as their issuers write them.

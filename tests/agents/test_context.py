@@ -6,10 +6,18 @@ import pytest
 from contracts import judged
 
 from kernelwright.agents.context.device import DeviceSheet, device_sheet
+from kernelwright.agents.context.library import passage
 from kernelwright.agents.context.parts import PARTS
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.shrink import shrink, tokens_of
-from kernelwright.agents.context.surroundings import CUT, SEEN, Seen, Surroundings
+from kernelwright.agents.context.surroundings import (
+    CUT,
+    LOOKED,
+    RETRIEVED,
+    SEEN,
+    Seen,
+    Surroundings,
+)
 from kernelwright.agents.context.variety import Archive, apart, marks_of, spread
 from kernelwright.agents.memory import Failure, Row
 from kernelwright.agents.programmer.reading import sections
@@ -295,3 +303,37 @@ def test_a_look_that_finds_nothing_says_nothing(worlds, recording):
         driver = world.driver(journal, context=around)
         driver.ask(1)
         assert "Profile" not in sections(driver._fresh(0).messages[1][1])
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("knobs", 1000), ("source", 1400)])
+def test_a_search_with_all_of_it_goes_on_wherever_it_was_interrupted(
+    worlds, recording, name, tokens
+):
+    world = worlds[name]
+
+    def look(candidate):
+        return Known("its code", (("spills", float(int(candidate.key[:2], 16))),))
+
+    def driver(journal):
+        pages = tuple(passage("page", f"page {i}", f"gemm softmax {i}") for i in range(4))
+        around = Surroundings(
+            tokens=tokens,
+            device=lambda: DeviceSheet("thing", ("fast",)),
+            explain=lambda c: Known("a model", (("registers", 8.0),)),
+            examine=look,
+            passages=lambda sheet: pages,
+        )
+        options = {"faults": 0.3, "history": 20, "inspirations": 2}
+        return world.driver(journal, context=around, **options)
+
+    whole = recording()
+    straight, _ = world.play(driver(whole), asks=5)
+    kinds = {e.kind for e in whole.events}
+    assert {SEEN, RETRIEVED, LOOKED, CUT, "model_call"} <= kinds
+    for kept in range(0, len(whole.events), 11):
+        torn = recording()
+        for event in whole.events[:kept]:
+            torn.record(event)
+        asked, _ = world.play(driver(torn), asks=5)
+        assert asked == straight
+        assert torn.events == whole.events

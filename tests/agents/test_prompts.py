@@ -170,7 +170,7 @@ def test_the_version_of_a_prompt_is_that_of_all_it_is_made_of(tmp_path):
 def test_every_call_is_recorded_with_the_version_of_its_prompt(worlds, journal, tmp_path):
     worlds["knobs"].driver(journal).ask(2)
     calls = [e for e in journal.events if e.kind == "model_call"]
-    assert {e.data["template"] for e in calls} == {prompts.version("refine")}
+    assert {e.data["template"] for e in calls} == {prompts.version("refine", "repair")}
 
 
 def test_another_template_is_named_where_the_record_holds_another_question(
