@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -147,10 +149,23 @@ def test_schedules_are_written_as_python(open_session):
     said = call(desk, "campaign")
     assert "split(" in said["how_to_write"]
     assert "void matmul(" in said["c_interface"]
-    bare = call(desk, "check", candidate="unroll('k')\n")
-    fenced = call(desk, "check", candidate="Try this:\n```python\nunroll('k')\n```\n")
+    bare = call(desk, "check", candidate="unroll('p')\n")
+    fenced = call(desk, "check", candidate="Try this:\n```python\nunroll('p')\n```\n")
     assert bare == fenced
+    assert bare["legal"]
     assert call(desk, "check", candidate="import os\n")["legal"] is False
+
+
+@pytest.mark.cc
+def test_schedules_for_this_machine_are_estimated_by_the_model_of_another(open_session):
+    _, desk = open_session(SCHEDULES.replace("cpu-model", "cpu"))
+    plain_loops = call(desk, "estimate", candidate="")["model"]
+    assert plain_loops["speedup"] == pytest.approx(1.0)
+    assert "another" in plain_loops["machine"]
+    unrolled = call(desk, "estimate", candidate="unroll('p')\n")
+    assert unrolled["model"]["time_us"] > 0
+    assert "trials ran" in unrolled["learned"]
+    assert call(desk, "leaderboard")["standing"]["trials"] == 0
 
 
 @pytest.mark.cc
@@ -418,3 +433,16 @@ def test_every_tool_says_what_it_does_and_takes():
         assert tool.schema["type"] == "object"
         assert tool.schema["additionalProperties"] is False
     assert {tool.name for tool in TOOLS if not tool.reads_only} == {"submit", "finish"}
+
+
+@pytest.mark.parametrize("absent", ["mcp", "anyio"])
+def test_the_command_says_how_to_get_what_it_lacks(config, absent):
+    code = f"import sys; sys.modules[{absent!r}] = None; from kernelwright.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", code, "mcp", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "pip install 'kernelwright[mcp]'" in run.stderr
