@@ -572,17 +572,15 @@ def mcp(
 ) -> None:
     """Serve a campaign over stdio as tools for a coding agent, which writes the candidates."""
     with _refusals(as_json=False):
-        from importlib.util import find_spec
-
-        if find_spec("mcp") is None:
-            _fail(
-                2,
-                "expected the package mcp, which is not installed: pip install 'kernelwright[mcp]'",
-                as_json=False,
-            )
         # What prints before the server has taken stdout would be read as a message.
         with redirect_stdout(sys.stderr):
-            from kernelwright.configs.tools.protocol import serve
+            try:
+                from kernelwright.configs.tools.protocol import serve
+            except ImportError as error:
+                if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
+                    raise
+                how = "pip install 'kernelwright[mcp]'"
+                _fail(2, f"expected the package mcp, 2 or later: {how} ({error})", as_json=False)
             from kernelwright.configs.tools.session import Session
 
             session = Session(config, out, overrides=overrides or (), workers=workers)

@@ -23,18 +23,11 @@ from kernelwright.configs.tools.clock import WorkClock
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.protocols import Violation
 from kernelwright.env.types import Candidate, Proposal
-from kernelwright.search.campaign import (
-    Campaign,
-    DriverError,
-    JudgeError,
-    Progress,
-    ReplayError,
-    Stop,
-)
+from kernelwright.search.campaign import Campaign, Progress, Stop
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.drivers.external import External
 from kernelwright.search.executors import make_executor
-from kernelwright.search.store import DATABASE, SqliteStore, StoreError
+from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.summary import summarise
 from kernelwright.search.trial import Trial
 
@@ -259,7 +252,11 @@ class Session:
             raise Refused(f"the campaign failed: {self.failure}")
         try:
             return work()
-        except (JudgeError, DriverError, ReplayError, StoreError, OSError) as error:
+        except Refused:
+            raise
+        except Exception as error:
+            # The judge's, the record's or our own: whatever it is, nothing more can be trusted to
+            # it now, and what is recorded is gone on with next time.
             _LOG.exception("the campaign failed")
             self.failure, self.state = f"{type(error).__name__}: {error}", "failed"
             raise Refused(f"the campaign failed: {self.failure}") from error

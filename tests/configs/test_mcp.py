@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 
 import pytest
@@ -24,8 +25,8 @@ judge: {confirm: {finalists: 1, process_pairs: 2, pairs: 2}}
 budget: {trials: 3}
 """
 GOOD = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
-# Seconds after which a test gives up; what is awaited takes a few.
-LIMIT_S = 60
+# Seconds after which a test gives up; what is awaited takes a few of an idle machine.
+LIMIT_S = 120
 
 
 @pytest.fixture
@@ -137,3 +138,43 @@ def test_a_campaign_that_is_refused_ends_the_server_with_a_reason(tmp_path):
     )
     assert (run.returncode, run.stdout) == (2, "")
     assert "none.yaml" in run.stderr
+
+
+def test_bytes_that_are_no_messages_do_not_stop_the_server(command):
+    """Clients as strangers may write them: what is no message gets no answer, the rest does."""
+
+    def message(number, method, **params):
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+    def submit(number, candidate):
+        start = message(number, "tools/call", name="submit", arguments={"candidate": 0})
+        return start.replace('"candidate": 0', f'"candidate": {candidate}')
+
+    client = {"name": "raw\x1b[2J", "version": "0"}
+    sent = [
+        message(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        "{{{",
+        "\udcff\udcfe\x00",
+        submit(2, '"\\ud800 x"'),
+        submit(3, '{"bm": NaN}'),
+        submit(4, "[" * 100_000),
+        submit(5, '{"bm": ' + "9" * 6000 + "}"),
+        message(6, "tools/call", name="check", arguments={"candidate": GOOD}),
+    ]
+    with subprocess.Popen(
+        [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        watchdog = threading.Timer(LIMIT_S, server.kill)
+        watchdog.start()
+        server.stdin.write("\n".join([*sent, ""]).encode("utf-8", "surrogateescape"))
+        server.stdin.flush()
+        answers = {}
+        while 6 not in answers:
+            answer = json.loads(server.stdout.readline())
+            answers[answer.get("id")] = answer
+        server.stdin.close()
+        server.stdout.read()
+        assert server.wait() == 0
+        watchdog.cancel()
+    assert answers[6]["result"]["structuredContent"]["legal"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -31,6 +33,16 @@ space: {kind: schedule}
 target: {name: cpu-model}
 driver: {name: random}
 budget: {trials: 4}
+"""
+ON_THE_CPU = """
+name: measured
+problem: {name: row_sum, rows: 8, cols: 16}
+space: {kind: source}
+target: {name: cpu}
+driver: {name: llm}
+agents: {backend: {name: mock}}
+judge: {screen: {pairs: 1}, race: {rounds: 0}, confirm: {finalists: 1, process_pairs: 2, pairs: 1}}
+budget: {trials: 8}
 """
 GOOD = {"bm": 128, "bn": 128, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}
 CALL = {tool.name: tool for tool in TOOLS}
@@ -137,10 +149,40 @@ def test_schedules_are_written_as_python(open_session):
     said = call(desk, "campaign")
     assert "split(" in said["how_to_write"]
     assert "void matmul(" in said["c_interface"]
-    bare = call(desk, "check", candidate="unroll('k')\n")
-    fenced = call(desk, "check", candidate="Try this:\n```python\nunroll('k')\n```\n")
+    bare = call(desk, "check", candidate="unroll('p')\n")
+    fenced = call(desk, "check", candidate="Try this:\n```python\nunroll('p')\n```\n")
     assert bare == fenced
+    assert bare["legal"]
     assert call(desk, "check", candidate="import os\n")["legal"] is False
+
+
+@pytest.mark.cc
+def test_schedules_for_this_machine_are_estimated_by_the_model_of_another(open_session):
+    _, desk = open_session(SCHEDULES.replace("cpu-model", "cpu"))
+    plain_loops = call(desk, "estimate", candidate="")["model"]
+    assert plain_loops["speedup"] == pytest.approx(1.0)
+    assert "another" in plain_loops["machine"]
+    unrolled = call(desk, "estimate", candidate="unroll('p')\n")
+    assert unrolled["model"]["time_us"] > 0
+    assert "trials ran" in unrolled["learned"]
+    assert call(desk, "leaderboard")["standing"]["trials"] == 0
+
+
+@pytest.mark.cc
+def test_c_is_built_checked_and_timed_on_this_machine(open_session):
+    _, desk = open_session(ON_THE_CPU)
+    start = call(desk, "campaign")["start_from"]
+    good = call(desk, "submit", candidate=start)["trial"]
+    assert (good["status"], list(good["times_us"])) == ("ok", ["8x16"])
+    wrong = call(desk, "submit", candidate=start.replace("+=", "-="))["trial"]
+    assert (wrong["status"], wrong["speedup"]) == ("wrong", None)
+    text = "void row_sum(void) { return 1 +; } // \u202e\x1b[2J"
+    broken = call(desk, "submit", candidate=f"```c\n{text}\n```")["trial"]
+    assert broken["status"] == "build_error"
+    assert "error" in broken["log"] + broken["evidence"]
+    done = call(desk, "finish", wait=600)
+    assert done["standing"]["state"] == "finished"
+    assert done["rows"][0]["basis"] == "confirmed"
 
 
 def test_the_end_of_the_budget_confirms(open_session, tmp_path):
@@ -182,6 +224,45 @@ def test_a_session_goes_on_where_it_was(open_session, tmp_path):
     assert trial == before["trial"]
     after = call(desk, "submit", candidate=different(bk=64))
     assert after["standing"]["trials"] == 2
+
+
+def test_sittings_leave_no_trace_in_the_record(open_session, tmp_path):
+    def recorded(out, sittings):
+        for bks in sittings:
+            session, desk = open_session(out=out)
+            for bk in bks:
+                call(desk, "submit", candidate=different(bk=bk))
+            session.close()
+        session, desk = open_session(out=out)
+        call(desk, "finish")
+        session.close()
+        with SqliteStore(tmp_path / out / DATABASE, readonly=True) as store:
+            return store.trials(), store.events()
+
+    assert recorded("once", [[16, 32, 64]]) == recorded("thrice", [[16], [], [32, 64]])
+
+
+def test_a_larger_budget_goes_on_where_the_budget_ended(open_session):
+    session, desk = open_session(overrides=["budget.trials=1"])
+    call(desk, "submit", candidate=GOOD)
+    assert call(desk, "finish")["standing"]["state"] == "finished"
+    session.close()
+    _, desk = open_session(overrides=["budget.trials=2"])
+    assert call(desk, "submit", candidate=different(bk=64))["judged"]
+    done = call(desk, "finish")["standing"]
+    assert (done["state"], done["trials"]) == ("finished", 2)
+
+
+def test_a_finished_run_is_shown_and_takes_nothing(open_session):
+    session, desk = open_session()
+    call(desk, "submit", candidate=GOOD)
+    done = call(desk, "finish")
+    session.close()
+    _, desk = open_session()
+    assert call(desk, "leaderboard")["rows"] == done["rows"]
+    assert call(desk, "finish")["standing"]["state"] == "finished"
+    with pytest.raises(Refused, match="finished"):
+        call(desk, "submit", candidate=different(bk=64))
 
 
 def test_what_was_handed_in_and_not_judged_is_judged_next_time(open_session, tmp_path, monkeypatch):
@@ -352,3 +433,16 @@ def test_every_tool_says_what_it_does_and_takes():
         assert tool.schema["type"] == "object"
         assert tool.schema["additionalProperties"] is False
     assert {tool.name for tool in TOOLS if not tool.reads_only} == {"submit", "finish"}
+
+
+@pytest.mark.parametrize("absent", ["mcp", "anyio"])
+def test_the_command_says_how_to_get_what_it_lacks(config, absent):
+    code = f"import sys; sys.modules[{absent!r}] = None; from kernelwright.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", code, "mcp", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "pip install 'kernelwright[mcp]'" in run.stderr
