@@ -227,7 +227,7 @@ def test_a_mended_answer_is_quoted_as_far_as_there_is_room(worlds, journal):
     world = worlds["knobs"]
     plain = tokens_of(world.driver(journal)._fresh(0).messages)
     driver = world.driver(journal, context=Surroundings(tokens=plain + 250))
-    again = driver._prompter.mend(driver._fresh(0).messages, "x" * 5000, "truncated", "cut")
+    again = driver._desk.prompter.mend(driver._fresh(0).messages, "x" * 5000, "truncated", "cut")
     assert 400 <= len(again[2][1]) < 1000
     free = world.driver(journal)
     assert len(free._prompter.mend(free._fresh(0).messages, "x" * 5000, "a", "b")[2][1]) >= 4000

@@ -104,7 +104,7 @@ def test_a_driver_is_given_what_fits_its_question_and_records_it(worlds, recordi
     around = Surroundings(passages=lambda sheet: tuple(directive_pages()), retrieved=2)
     driver = world.driver(journal, context=around)
     driver.tell([judged(0, world.space.default, None, log="loop not vectorized: vectorize fails")])
-    driver._talk.asks = 1
+    driver._desk.talk.asks = 1
     text = sections(driver._fresh(0).messages[1][1])["Known"]
     assert text.count("(directive):") == 2
     assert "`vectorize(loop)` (directive):" in text
