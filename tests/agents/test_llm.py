@@ -132,6 +132,10 @@ def test_a_paid_answer_is_recorded_before_it_is_read(worlds, journal):
     assert event.tokens > 0
 
 
+# Answers that are read: fewer where a program takes long to check.
+ANSWERS = {"knobs": 1000, "schedule": 400, "source": 400, "regions": 400}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_of_a_thousand_answers_no_useless_one_becomes_a_candidate(worlds, recording, name):
     world, events, proposed = worlds[name], [], 0
@@ -145,11 +149,11 @@ def test_of_a_thousand_answers_no_useless_one_becomes_a_candidate(worlds, record
             assert all(not world.space.check(p.candidate) for p in proposals)
         keys = [p.candidate.key for proposals in asked for p in proposals]
         assert len(set(keys)) == len(keys)
-        if sum(e.kind == "model_call" for e in events) >= 1000:
+        if sum(e.kind == "model_call" for e in events) >= ANSWERS[name]:
             break
     table = confusion(events)
     calls = sum(table.values())
-    assert calls == sum(e.kind == "model_call" for e in events) >= 1000
+    assert calls == sum(e.kind == "model_call" for e in events) >= ANSWERS[name]
     assert sum(n for (_, found), n in table.items() if found == "candidate") == proposed
     filed = Counter(e.kind for e in events if e.kind in CLASSES)
     for kind in ("truncated", "refused", "empty", "wrong_schema"):
