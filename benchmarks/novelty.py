@@ -238,14 +238,13 @@ def cost() -> None:
 
 def main() -> None:
     share = 10 if "--quick" in sys.argv else 1
-    rng = random.Random(0)
-    pairs, merged = different_c(DIFFERENT // share, rng)
+    pairs, merged = different_c(DIFFERENT // share, random.Random(0))
     print(f"C that differs: {pairs} pairs, {merged} merged")
-    count, merged, wrong = scoped_c(SHAPES // share, rng)
+    count, merged, wrong = scoped_c(SHAPES // share, random.Random(0))
     print(f"C of nested scopes: {count} texts, {merged} merged, {wrong} of these wrongly")
     pairs, merged = nests(spellings.other_schedules, NESTS_DIFFERENT // share, same=False)
     print(f"loop nests that differ: {pairs} pairs, {merged} merged")
-    pairs, apart, texts = same_c(SAME // share, rng)
+    pairs, apart, texts = same_c(SAME // share, random.Random(0))
     print(f"C in two spellings: {pairs} pairs, {apart} not merged {sorted(texts)}")
     pairs, apart = nests(spellings.same_schedules, NESTS_SAME // share, same=True)
     print(f"schedules in two spellings: {pairs} pairs, {apart} not merged")
