@@ -53,17 +53,7 @@ class BestOfN:
             temperature=temperature,
             structured=structured,
         )
-        start = self._desk.dialect.start()
-        parent = None if start is None else self._desk.parent(start)
-        shown: dict[str, Any] = {
-            "tried": [],
-            "count": 0,
-            "pending": [],
-            "failures": [],
-            "batch": 1,
-            "hint": HINT,
-        }
-        self._question = Turn(self._desk.page(0, parent, **shown), start)
+        self._question: Turn | None = None
 
     @property
     def stopped(self) -> str | None:
@@ -80,4 +70,15 @@ class BestOfN:
         Raises:
             BackendError, ReplayMismatch: as `Talk.proposals`.
         """
-        return self._desk.talk.proposals(n, lambda slot: self._question, lambda turn, why: None)
+        return self._desk.talk.proposals(n, self._asked, lambda turn, why: None)
+
+    def _asked(self, slot: int) -> Turn:
+        """The one question of the search."""
+        del slot
+        if self._question is None:
+            desk, start = self._desk, self._desk.dialect.start()
+            parent = None if start is None else desk.parent(start)
+            nothing: dict[str, Any] = dict.fromkeys(("tried", "pending", "failures", "failed"), ())
+            shown = nothing | {"count": 0, "batch": 1, "hint": HINT}
+            self._question = Turn(desk.page(0, parent, **shown), start)
+        return self._question
