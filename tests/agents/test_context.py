@@ -230,7 +230,9 @@ def test_a_mended_answer_is_quoted_as_far_as_there_is_room(worlds, journal):
     again = driver._desk.prompter.mend(driver._fresh(0).messages, "x" * 5000, "truncated", "cut")
     assert 400 <= len(again[2][1]) < 1000
     free = world.driver(journal)
-    assert len(free._prompter.mend(free._fresh(0).messages, "x" * 5000, "a", "b")[2][1]) >= 4000
+    assert (
+        len(free._desk.prompter.mend(free._fresh(0).messages, "x" * 5000, "a", "b")[2][1]) >= 4000
+    )
 
 
 def test_the_machine_is_looked_at_once_and_then_read_from_the_record(worlds, recording):

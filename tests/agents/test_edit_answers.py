@@ -159,5 +159,5 @@ def test_a_program_in_another_spelling_is_a_duplicate(worlds, recording, name):
         assert reason.startswith(wanted)
         if is_told and name != "knobs":
             assert "as the same program in another spelling: 2x" in reason
-        found = world.driver(recording())._dialect.parse(answer(*other))
+        found = world.driver(recording())._desk.dialect.parse(answer(*other))
         assert (found == proposal.candidate) is (name == "knobs")

@@ -41,7 +41,8 @@ def prompt(worlds, recording):
 
         world = worlds[name]
         world.play(world.driver(recording(), backend=Overheard(seed=1), seed=1), asks=2)
-        (*before, (role, text)) = asked[-1].messages
+        whole = [r for r in asked if "## Answer" in r.messages[-1][1]]
+        (*before, (role, text)) = whole[-1].messages
         told = "".join(f"## {title.title()}\n\n{part}\n\n" for title, part in sections.items())
         text = f"{text[: text.index('## Answer')]}{told}## Answer\n\n{ANSWER % mark}\n"
         return (*before, (role, text))

@@ -180,7 +180,7 @@ def test_a_campaign_that_records_runs_again_from_its_recordings(tmp_path, monkey
     api.run(config, tmp_path / "a")
     resolved = api.plan_of(tmp_path / "a" / "config.yaml").resolved["agents"]["backend"]
     assert resolved["from"] == str(tmp_path / "kept")
-    assert resolved["backend"]["skill"] == 0.7
+    assert resolved["backend"]["faults"] == 0.3
 
     def refuse(self, request):
         raise AssertionError("the model was asked")
