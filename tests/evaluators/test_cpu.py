@@ -540,6 +540,7 @@ def test_no_file_is_written(judge, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.audit
 def test_a_pruned_cache_is_filled_again(tmp_path, monkeypatch):
     import shutil
 

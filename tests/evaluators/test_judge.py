@@ -680,6 +680,7 @@ def test_a_worker_that_cannot_be_started_is_ours(monkeypatch):
     assert verdict.status is Status.BROKEN
 
 
+@pytest.mark.audit
 def test_a_library_that_was_exchanged_is_built_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     judge = Cpu(ROWS, flags=("-O1",))
