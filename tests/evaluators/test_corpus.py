@@ -434,6 +434,7 @@ def test_impostors_that_pass_are_in_the_report():
 
 
 @pytest.mark.cc
+@pytest.mark.audit
 def test_the_cpu_judge_passes_honest_kernels_and_kills_mutants(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     good = {"row_sum_pairwise", "row_sum_duffs_device", "row_sum_openmp_rows"}
