@@ -46,7 +46,7 @@ def test_what_init_makes_runs_exports_and_loads(tmp_path):
 
 
 @needs_cc
-@pytest.mark.parametrize("place", ["every", "plain"])
+@pytest.mark.parametrize("place", [pytest.param("every", marks=pytest.mark.audit), "plain"])
 def test_every_candidate_and_the_plain_loops_are_correct(tmp_path, place):
     campaign = scaffold("knn", tmp_path)[-1]
     more = {"every": "driver.name=grid", "plain": "baseline=unscheduled"}[place]
