@@ -1,4 +1,4 @@
-"""Rows of the table of agents: what feedback, skill and retrieval are worth, and what the hybrid is."""
+"""Rows of the table of agents: what feedback, skill, retrieval and the hybrid are worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows of the table of agents: what an agent's record is worth: equal for any number of workers, after kills, without a network, within budgets."""
+"""Rows of the table of agents: their records, equal for any number of workers, after kills, without
+a network, within budgets.
+"""
 
 from __future__ import annotations
 
