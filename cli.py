@@ -152,7 +152,9 @@ def run(
     with _refusals(as_json=as_json):
         from kernelwright.configs.api import run as run_campaign
         from kernelwright.configs.load import read_document
-        from kernelwright.display import LiveRun, print_tasks, summary_text
+        from kernelwright.display.live import LiveRun
+        from kernelwright.display.runs import summary_text
+        from kernelwright.display.tasks import print_tasks
 
         name = str(read_document(config, overrides or ())[0].data.get("name"))
         # Progress goes to stderr when stdout must hold the JSON object alone.
@@ -224,7 +226,8 @@ def show(
             _show_prompt(folder, prompt, as_json=as_json)
         elif folder is not None:
             from kernelwright.configs.api import show as read_run
-            from kernelwright.display import print_tasks, summary_text
+            from kernelwright.display.runs import summary_text
+            from kernelwright.display.tasks import print_tasks
 
             summary = read_run(folder)
             if as_json:
@@ -242,7 +245,7 @@ def _replay(folder: str, number: int, *, as_json: bool) -> None:
     if as_json:
         _print_json(found)
         return
-    from kernelwright.display import replay_text
+    from kernelwright.display.runs import replay_text
 
     _console().print(replay_text(found), soft_wrap=True, markup=False, highlight=False)
 
@@ -254,7 +257,7 @@ def _show_prompt(folder: str, call: str, *, as_json: bool) -> None:
     if as_json:
         _print_json(found)
         return
-    from kernelwright.display import prompt_text
+    from kernelwright.display.runs import prompt_text
 
     sys.stdout.write(prompt_text(found))
 
@@ -378,7 +381,8 @@ def record(
     """Measure a campaign's whole space into a landscape, or go on with it."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.record import record as record_space
-        from kernelwright.display import LiveAudit, record_text
+        from kernelwright.display.live import LiveAudit
+        from kernelwright.display.runs import record_text
 
         with LiveAudit(_console(stderr=True), None, "configuration") as live:
             summary = record_space(
@@ -416,7 +420,7 @@ def score(
     with _refusals(as_json=as_json):
         from kernelwright.configs.scoring import THRESHOLDS
         from kernelwright.configs.scoring import score as score_runs
-        from kernelwright.display import print_score
+        from kernelwright.display.scores import print_score
 
         scores = score_runs(folders, thresholds or THRESHOLDS, problems)
         if as_json:
@@ -460,7 +464,7 @@ def check(
         if config is None:
             _fail(2, "expected a CONFIG (or --schema)", as_json=as_json)
         from kernelwright.configs.api import check as check_campaign
-        from kernelwright.display import check_tasks_text, check_text
+        from kernelwright.display.plans import check_tasks_text, check_text
 
         plan = check_campaign(config, overrides or ())
         if as_json:
@@ -509,7 +513,7 @@ def list_(
         if as_json:
             _print_json({what: rows})
             return
-        from kernelwright.display import print_table
+        from kernelwright.display.tables import print_table
 
         if not rows:
             _console().print(f"no {what} yet")
@@ -538,7 +542,7 @@ def compare(
     """Compare campaigns that do the same work at equal budget."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.comparison import WITHIN, compare_configs, plotter
-        from kernelwright.display import print_comparison
+        from kernelwright.display.scores import print_comparison
 
         draw = None if plot is None else plotter(plot)
         result = compare_configs(
@@ -628,7 +632,7 @@ def figures(as_json: Json = False) -> None:
         if as_json:
             _print_json({"rows": rows})
         else:
-            from kernelwright.display import print_table
+            from kernelwright.display.tables import print_table
 
             headers = ("id", "figure", "accepted", "got", "ok")
             print_table(_console(), headers, [tuple(row[h] for h in headers) for row in rows])
@@ -659,7 +663,8 @@ def machine(
         if as_json:
             _print_json({**facts, **found})
             return
-        from kernelwright.display import print_machine, print_notes
+        from kernelwright.display.machine import print_machine
+        from kernelwright.display.tables import print_notes
 
         print_machine(_console(), facts)
         for title, rows in found.items():
@@ -720,7 +725,8 @@ QUICK_SHARE = 10
 def cheats(quick: Quick = False, as_json: Json = False) -> None:
     """Submit every known way of cheating to a naive judge and to ours, and honest kernels too."""
     with _refusals(as_json=as_json):
-        from kernelwright.display import LiveAudit, print_cheats
+        from kernelwright.display.audits import print_cheats
+        from kernelwright.display.live import LiveAudit
         from kernelwright.evaluators.corpus.honest import HONEST
         from kernelwright.evaluators.cpu.target import Cpu
         from kernelwright.evaluators.zoo import exploits
@@ -746,7 +752,7 @@ def cheats(quick: Quick = False, as_json: Json = False) -> None:
 def correctness(quick: Quick = False, as_json: Json = False) -> None:
     """Submit wrong kernels of every problem to the judge, trivial answers and honest kernels."""
     with _refusals(as_json=as_json):
-        from kernelwright.display import LiveAudit
+        from kernelwright.display.live import LiveAudit
         from kernelwright.evaluators.corpus.audit import audit_correctness
         from kernelwright.evaluators.corpus.honest import HONEST
         from kernelwright.evaluators.corpus.mutants import MUTANTS
@@ -789,7 +795,8 @@ def noise(
     """Plant speedups, none and some, and count what rules claim: ours, others' and your own."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.noise import audit_noise, drawn
-        from kernelwright.display import LiveAudit, print_noise
+        from kernelwright.display.audits import print_noise
+        from kernelwright.display.live import LiveAudit
 
         console = _console(stderr=as_json)
         with LiveAudit(console, None) as live:
@@ -821,7 +828,8 @@ def judges(
     """Run one hostile campaign under a naive judge and under ours, and print what each believed."""
     with _refusals(as_json=as_json):
         from kernelwright.configs.judges import audit_judges
-        from kernelwright.display import LiveAudit, print_judges
+        from kernelwright.display.audits import print_judges
+        from kernelwright.display.live import LiveAudit
 
         console = _console(stderr=as_json)
         with LiveAudit(console, None) as live:

@@ -82,10 +82,7 @@ def simulated(events: Iterable[Event], trials: Iterable[Trial]) -> dict[str, Any
     if not any(call.get("injected") for call in calls):
         return None
     cells = confusion(events, trials)
-    rows = [
-        {"injected": truth, "filed_as": found, "count": n, "sound": is_sound(truth, found)}
-        for (truth, found), n in cells.items()
-    ]
+    rows = [_row(truth, found, n) for (truth, found), n in cells.items()]
     believed = {
         truth: n
         for (truth, found), n in confusion(events, trials, variants=True).items()
@@ -93,6 +90,27 @@ def simulated(events: Iterable[Event], trials: Iterable[Trial]) -> dict[str, Any
     }
     seconds = sum(call.get("seconds", 0.0) for call in calls)
     return {"rows": rows, "seconds": seconds, "believed": believed}
+
+
+def together(parts: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """What `simulated` says of several runs, added up; None if it says nothing of any."""
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    cells, believed = Counter[tuple[str, str]](), Counter[str]()
+    for part in known:
+        believed.update(part["believed"])
+        cells.update({(row["injected"], row["filed_as"]): row["count"] for row in part["rows"]})
+    return {
+        "rows": [_row(truth, found, n) for (truth, found), n in sorted(cells.items())],
+        "seconds": sum(part["seconds"] for part in known),
+        "believed": dict(believed),
+    }
+
+
+def _row(injected: str, filed_as: str, count: int) -> dict[str, Any]:
+    sound = is_sound(injected, filed_as)
+    return {"injected": injected, "filed_as": filed_as, "count": count, "sound": sound}
 
 
 def is_sound(injected: str, filed_as: str) -> bool:

@@ -17,6 +17,7 @@ from kernelwright.configs.folder import claim, unused, worker_count, write, writ
 from kernelwright.configs.fronts import front_of
 from kernelwright.configs.load import check_document, read_config, read_document
 from kernelwright.configs.reach import reach_of
+from kernelwright.configs.replies import simulated_in
 from kernelwright.configs.tasking import check_tasks, run_tasks, show_tasks
 from kernelwright.configs.tasks import read_tasks
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
@@ -28,10 +29,9 @@ from kernelwright.search.claims import Names, claim_of, in_words
 from kernelwright.search.executors import make_executor
 from kernelwright.search.finals import confirm_request
 from kernelwright.search.plan import Budget, StopRules
-from kernelwright.search.store import DATABASE, MemoryStore, NotBegunError, SqliteStore, Store
+from kernelwright.search.store import DATABASE, MemoryStore, NotBegunError, SqliteStore
 from kernelwright.search.summary import shown, summarise, warning
 from kernelwright.search.tasks.summary import TASKS
-from kernelwright.search.trial import MODEL_CALL
 
 # Trials of the short search that `check` times when a budget is in seconds.
 PACE_TRIALS = 64
@@ -94,7 +94,7 @@ def run(
             finally:
                 keep_or_warn(built, store, run=f"{campaign.file.name} in {folder.name}")
         front = front_of(built.resolved, store.trials(), lambda: built)
-        summary = {**summarise(store), "front": front, "simulated": _simulated(store)}
+        summary = {**summarise(store), "front": front, "simulated": simulated_in(store)}
         summary |= {"name": campaign.file.name, "out": str(folder)}
         write_winner(folder, built, store, summary["best"])
         return summary
@@ -117,18 +117,8 @@ def show(folder: str | Path) -> dict[str, Any]:
             return show_tasks(store, folder)
         config = json.loads(meta.get("config", "{}"))
         front = front_of(config, store.trials(), lambda: plan_of(folder / "config.yaml"))
-        summary = {**summarise(store), "front": front, "simulated": _simulated(store)}
+        summary = {**summarise(store), "front": front, "simulated": simulated_in(store)}
         return {**summary, "name": config.get("name"), "out": str(folder)}
-
-
-def _simulated(store: Store) -> dict[str, Any] | None:
-    """What became of the faults of a simulated model, None where none was injected."""
-    events = store.events()
-    if not any(event.kind == MODEL_CALL for event in events):
-        return None
-    from kernelwright.agents.report import simulated
-
-    return simulated(events, store.trials())
 
 
 def judged_again(folder: str | Path, number: int) -> dict[str, Any]:

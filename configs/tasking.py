@@ -24,6 +24,7 @@ from kernelwright.configs.folder import (
     write,
     write_winner,
 )
+from kernelwright.configs.replies import simulated_in
 from kernelwright.configs.tasks import Member, TasksCampaign
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
 from kernelwright.env.spaces.knobs import is_listed
@@ -163,6 +164,7 @@ def _summary(store: SqliteStore, stores: dict[str, Store], folder: Path) -> dict
         "out": str(folder),
         "scheduler": config["tasks"]["scheduler"]["name"],
         "shared": config["tasks"]["share"],
+        "simulated": simulated_in(*stores.values()),
     }
     return {**summarise_tasks(store, json.loads(meta[TASKS]), stores), **about}
 

@@ -15,7 +15,7 @@ import kernelwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ROOMS = ("agents", "configs", "env", "evaluators", "prompts", "search")
+ROOMS = ("agents", "configs", "display", "env", "evaluators", "prompts", "search")
 
 
 def test_the_package_list_is_what_is_on_disk():

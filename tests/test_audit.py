@@ -14,7 +14,7 @@ from rich.console import Console
 
 from kernelwright import cli
 from kernelwright.configs.judges import Belief, Best, JudgesReport, Kind, Row, Tally
-from kernelwright.display import LiveAudit
+from kernelwright.display.live import LiveAudit
 from kernelwright.env.types import Stage
 from kernelwright.evaluators.corpus.audit import CorrectnessReport, Judged, ProblemRow
 from kernelwright.evaluators.zoo.audit import CheatRow, CheatsReport, HonestRow

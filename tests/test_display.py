@@ -8,7 +8,9 @@ import json
 from rich.console import Console
 
 from kernelwright.configs import api
-from kernelwright.display import LiveRun, check_tasks_text, check_text, summary_text
+from kernelwright.display.live import LiveRun
+from kernelwright.display.plans import check_tasks_text, check_text
+from kernelwright.display.runs import summary_text
 from kernelwright.search.campaign import Progress
 
 CAMPAIGN = {

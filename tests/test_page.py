@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from kernelwright.display import print_table
+from kernelwright.display.tables import print_table
 from kernelwright.page import HANGING, Page, wrapped
 
 LONG = "stopped: " + " ".join(f"word{i}" for i in range(40))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernelwright.env.types import Measurement, Role, Unpaired
@@ -16,7 +16,10 @@ from kernelwright.search.trial import Trial
 # The entry of a run's store that says what tasks there are, by name.
 TASKS = "tasks"
 # What is said of a task, of all that is known of its run.
-_KEYS = ("best", "claim", "trials", "served", "cache", "by_status", "failures", "finished", "stop")
+_KEYS = ("best", "claim", "cache", "failures", "finished", "stop")
+# What is counted in a run and added up over tasks: by itself, and by name.
+_SUMS = ("trials", "served", "tokens", "usd")
+_COUNTS = ("by_status", "replies", "answered_by")
 
 
 def summarise_tasks(
@@ -32,9 +35,10 @@ def summarise_tasks(
 
     Returns:
         ``tasks``: a row each with ``name weight problem workloads reason batches share`` (its part
-        of the weighted total), ``best claim trials served by_status failures finished stop`` as of
-        a run, and ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where
-        nothing passed); ``total``: the weighted sums over the tasks that have a time, with the
+        of the weighted total), ``best claim cache failures finished stop`` as of a run, and
+        ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where nothing
+        passed); of each task and of all ``trials served tokens usd by_status replies
+        answered_by``; ``total``: the weighted sums over the tasks that have a time, with the
         baseline where it is the faster; ``unsolved``: the names of the tasks without a valid
         candidate; ``turns``: how many batches were given out and why.
     """
@@ -51,7 +55,6 @@ def summarise_tasks(
     baseline = sum(row["weight"] * row["baseline_ns"] for row in timed)
     for row in rows:
         row["share"] = row["weight"] * kept[row["name"]] / total if row["name"] in kept else None
-    counts = sum((Counter(row["by_status"]) for row in rows), Counter[str]())
     stops = [e.data for e in events if e.kind == "stopped"]
     return {
         "tasks": rows,
@@ -61,9 +64,8 @@ def summarise_tasks(
             "speedup": baseline / total if timed else None,
         },
         "unsolved": [row["name"] for row in rows if row["best"] is None],
-        "trials": sum(row["trials"] for row in rows),
-        "served": sum(row["served"] for row in rows),
-        "by_status": dict(sorted(counts.items())),
+        **{key: sum(row[key] for row in rows) for key in _SUMS},
+        **{key: _added(row[key] for row in rows) for key in _COUNTS},
         "turns": dict(sorted(Counter(turn["why"] for turn in turns).items())),
         "seconds": spent.search_s + spent.confirm_s,
         "seconds_search": spent.search_s,
@@ -75,16 +77,22 @@ def summarise_tasks(
 
 def _row(store: Store | None) -> dict[str, Any]:
     if store is None:
-        nothing = {"trials": 0, "served": 0, "by_status": {}, "failures": [], "finished": False}
-        return {**dict.fromkeys(_KEYS), **nothing, "time_ns": None, "baseline_ns": None}
+        nothing = {**dict.fromkeys(_KEYS), "failures": [], "finished": False}
+        nothing |= dict.fromkeys(_SUMS, 0) | {key: {} for key in _COUNTS}
+        return {**nothing, "time_ns": None, "baseline_ns": None}
     summary, best = summarise(store), best_trial(store.trials())
     baseline_ns = None if best is None else _baseline_ns(best)
     time_ns = None if baseline_ns is None else baseline_ns / summary["best"]["speedup"]
     return {
-        **{key: summary[key] for key in _KEYS},
+        **{key: summary[key] for key in (*_KEYS, *_SUMS, *_COUNTS)},
         "time_ns": time_ns,
         "baseline_ns": baseline_ns,
     }
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name, added up."""
+    return dict(sorted(sum(map(Counter, counts), Counter[str]()).items()))
 
 
 def _baseline_ns(best: Trial) -> float | None:

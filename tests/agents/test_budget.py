@@ -14,7 +14,7 @@ from kernelwright.agents.chat import BackendError, BudgetSpentError, ChatRequest
 from kernelwright.agents.ledger import Ledger
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
-from kernelwright.display import check_text
+from kernelwright.display.plans import check_text
 from kernelwright.search.plan import Budget
 from kernelwright.search.spending import Spent, limit_reached
 from kernelwright.search.store import SqliteStore

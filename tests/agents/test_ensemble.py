@@ -13,7 +13,7 @@ from kernelwright.agents.backends.ensemble import Ensemble
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
-from kernelwright.display import summary_text
+from kernelwright.display.runs import summary_text
 from kernelwright.env.options import OptionError
 from kernelwright.search.store import SqliteStore
 from kernelwright.search.trial import MODEL_CALL

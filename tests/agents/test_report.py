@@ -10,7 +10,7 @@ from contracts import judged
 from kernelwright.agents.programmer.faults import FILED_AS
 from kernelwright.agents.report import OK, is_sound, matrix_lines, simulated
 from kernelwright.configs import api
-from kernelwright.display import summary_text
+from kernelwright.display.runs import summary_text
 
 CAMPAIGN = {
     "name": "faulty",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.configs import api
-from kernelwright.display import summary_text
+from kernelwright.display.runs import summary_text
 from kernelwright.search.store import DATABASE, SqliteStore
 
 

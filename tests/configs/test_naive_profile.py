@@ -13,7 +13,8 @@ from kernelwright.configs.build import build
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import read_config
 from kernelwright.configs.winner import export
-from kernelwright.display import check_text, summary_text
+from kernelwright.display.plans import check_text
+from kernelwright.display.runs import summary_text
 from kernelwright.env.problems.row_sum import row_sum
 from kernelwright.env.types import (
     CacheState,

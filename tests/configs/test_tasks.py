@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from kernelwright.configs.scoring import score
 from kernelwright.configs.tables import rows_of
 from kernelwright.configs.tasks import FAR, read_tasks
 from kernelwright.configs.winner import WinnerError, export
+from kernelwright.display.tasks import print_tasks
+from kernelwright.page import Page
 from kernelwright.search.store import SqliteStore, StoreError
 
 CHILD = Path(__file__).resolve().parents[1] / "crash_child.py"
@@ -108,6 +111,26 @@ def test_a_run_has_a_folder_a_task_and_says_what_it_is_worth(tmp_path):
     assert winners == {r["name"]: r["best"] for r in summary["tasks"]}
     again = json.loads((tmp_path / "run" / row["name"] / "best.json").read_text())
     assert again == row["best"]
+
+
+def test_a_model_is_summed_over_tasks(tmp_path, capsys):
+    backend = {"name": "mock", "faults": "frontier", "usd_per_million": 3}
+    asked = {"driver": {"name": "llm"}, "agents": {"backend": backend}}
+    summary = api.run(campaign(**asked), tmp_path / "run")
+    ones = [api.show(tmp_path / "run" / row["name"]) for row in summary["tasks"]]
+    for key in ("tokens", "usd"):
+        assert summary[key] > 0
+        assert summary[key] == pytest.approx(sum(one[key] for one in ones))
+    cells = Counter()
+    for one in ones:
+        cells.update({(r["injected"], r["filed_as"]): r["count"] for r in one["simulated"]["rows"]})
+    found = summary["simulated"]
+    assert {(r["injected"], r["filed_as"]): r["count"] for r in found["rows"]} == cells
+    assert all(row["sound"] for row in found["rows"])
+    print_tasks(Page(), summary)
+    shown = capsys.readouterr().out
+    assert "faults that the simulated model injected" in shown
+    assert f"model: {summary['tokens']} tokens" in shown
 
 
 def test_the_resolved_campaign_runs_again_and_is_the_same(tmp_path):

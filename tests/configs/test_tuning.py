@@ -25,7 +25,7 @@ from kernelwright.configs.resolve import resolve
 from kernelwright.configs.tables import export_table
 from kernelwright.configs.tuning import serving_of
 from kernelwright.configs.winner import WinnerError
-from kernelwright.display import summary_text
+from kernelwright.display.runs import summary_text
 from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
 from kernelwright.env.landscape.open import locate
 from kernelwright.env.problems import PROBLEMS
