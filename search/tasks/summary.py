@@ -77,7 +77,7 @@ def summarise_tasks(
 
 def _row(store: Store | None) -> dict[str, Any]:
     if store is None:
-        nothing = {**dict.fromkeys(_KEYS), "failures": [], "finished": False}
+        nothing: dict[str, Any] = {**dict.fromkeys(_KEYS), "failures": [], "finished": False}
         nothing |= dict.fromkeys(_SUMS, 0) | {key: {} for key in _COUNTS}
         return {**nothing, "time_ns": None, "baseline_ns": None}
     summary, best = summarise(store), best_trial(store.trials())
