@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from kernelwright.search.trial import Event, Trial
@@ -63,6 +64,12 @@ def digest(value: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+@lru_cache(maxsize=1024)
+def text_hash(text: str) -> str:
+    """The content hash of a text; what a conversation repeats is hashed once."""
+    return digest(text)
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One call: the conversation and how it is to be continued.
@@ -90,15 +97,22 @@ class ChatRequest:
     def parts(self) -> dict[str, str | int | float | None]:
         """The request in parts short enough to record: texts by their hashes."""
         return {
+            **self.settings,
+            **{
+                f"message {i} ({role})": text_hash(text)
+                for i, (role, text) in enumerate(self.messages)
+            },
+        }
+
+    @property
+    def settings(self) -> dict[str, str | int | float | None]:
+        """How the conversation is to be continued."""
+        return {
             "model": self.model,
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "seed": self.seed,
             "schema": None if self.schema is None else digest(self.schema),
-            **{
-                f"message {i} ({role})": digest(text)
-                for i, (role, text) in enumerate(self.messages)
-            },
         }
 
     @property
@@ -251,7 +265,12 @@ def line_hashes(text: str) -> str:
     """Four hexadecimal digits a line: enough to say which line of a text is another one, where the
     text itself is not kept.
     """
-    return "".join(digest(line)[:4] for line in text.split("\n"))
+    return "".join(map(_line_hash, text.split("\n")))
+
+
+@lru_cache(maxsize=4096)
+def _line_hash(line: str) -> str:
+    return digest(line)[:4]
 
 
 def first_difference(text: str, hashes: str) -> int | None:

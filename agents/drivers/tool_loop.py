@@ -33,7 +33,6 @@ JUDGED = (
     ("submit(program)", f"have it judged, and end; {OPTIONAL}"),
 )
 TOOL = "tool"
-MOST_RECORDED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class ToolLoop:
                 if said.value.tool == "measure" and measured < self._measurements:
                     self._open[number] = Session(turn, said.text, bench, origin, measured + 1)
                 return result
-            desk.talk.note(TOOL, said.slot, tool=said.value.tool, said=result[:MOST_RECORDED])
+            desk.talk.note(TOOL, said.slot, tool=said.value.tool)
             turn = self._told(turn, said.text, bench, result, left)
         # What is under work when the steps are used up, or no action can be read any more.
         if said is None or bench.current == origin:
