@@ -27,7 +27,7 @@ _FIRST = (
     '{"key":"","found":{"lines":["device":{"name":"passages":[{"id":"","source":"","title":"'
     '{"reason":"it was tried before: x; change something else","kept":["dropped":'
     "The parent is bound by memory, so I change what limits it most. A small step from the parent."
-    "```plan\\n1. \\n2. ```review\\nok\\nreject: ```c\\nvoid const float *restrict int64_t for (int "
+    "```plan\\n1. \\n2. ```review\\nok\\nreject: ```c\\nvoid const float *restrict int64_t for "
     '```python\\nsplit("fuse("reorder("vectorize("unroll("parallel("'
     '```json\\n{\\"bm\\": 128, \\"bn\\": 64, \\"bk\\": 32, \\"warps\\": 8, \\"stages\\": 4, '
     '\\"group_m\\": 8}\\n```\\n'
