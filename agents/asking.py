@@ -22,7 +22,7 @@ from kernelwright.agents.chat import (
     first_difference,
 )
 from kernelwright.agents.questions import Calls, Questions, in_full
-from kernelwright.env.records import dumps, loads
+from kernelwright.env.records import loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
 
@@ -127,12 +127,8 @@ def call_event(
     """The event of a call: the answer as it came, the question as `Questions.kept` has it."""
     if isinstance(answer, BackendError):
         return event(MODEL_CALL, ask, slot, **question, completion=None, error=error_data(answer))
-    completion = json.loads(dumps(answer))
-    return replace(
-        event(MODEL_CALL, ask, slot, **question, completion=completion, error=None),
-        tokens=answer.tokens,
-        usd=answer.usd,
-    )
+    told = event(MODEL_CALL, ask, slot, **question, completion=answer.plain, error=None)
+    return replace(told, tokens=answer.tokens, usd=answer.usd)
 
 
 def error_data(error: BackendError) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -23,6 +23,7 @@ ROLES = ("system", "user", "assistant")
 # What a reply without a usable answer is filed under, as kinds of events.
 REPLY_CLASSES = ("truncated", "refused", "empty", "unparsable", "wrong_schema")
 CHARACTERS_A_TOKEN = 4
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class BackendError(RuntimeError):
@@ -60,7 +61,7 @@ class BudgetSpentError(BackendError):
 
 def digest(value: object) -> str:
     """A content hash of anything that JSON holds."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    text = _CANONICAL.encode(value)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -118,7 +119,12 @@ class ChatRequest:
     @property
     def key(self) -> str:
         """The content hash of the whole request."""
-        return digest(self.parts)
+        return _key(self)
+
+
+@lru_cache(maxsize=64)
+def _key(request: ChatRequest) -> str:
+    return digest(request.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +163,11 @@ class Completion:
         if not 0 <= self.seconds < float("inf"):
             found = self.seconds
             raise ValueError(f"Completion.seconds: expected a finite number >= 0, found {found}")
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """It as JSON has it."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @property
     def tokens(self) -> int:
@@ -284,4 +295,4 @@ def first_difference(text: str, hashes: str) -> int | None:
 
 def canonical_schema(schema: Mapping[str, Any] | None) -> str | None:
     """A JSON Schema as the text that `ChatRequest` holds."""
-    return None if schema is None else json.dumps(schema, sort_keys=True, separators=(",", ":"))
+    return None if schema is None else _CANONICAL.encode(schema)

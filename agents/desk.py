@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kernelwright.agents.asking import Asker, Sampling
@@ -17,13 +18,13 @@ from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent, speedup
 from kernelwright.agents.sections import cut, joined
-from kernelwright.agents.sheet import problem_sheet
 from kernelwright.agents.talk import Idea, Mark, Reply, Talk, Turn, Useless
 from kernelwright.env.types import Candidate, Problem, Proposal
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Trial
 
+MOST_SAID = 32
 MENDABLE = frozenset({"truncated", "unparsable", "wrong_schema", "illegal", "duplicate"})
 
 
@@ -74,20 +75,19 @@ class Desk:
     ) -> None:
         self.space, self.seed, self.batch, self._prompt = space, seed, batch, prompt
         self.dialect = dialect_for(space, problem, edits=edits)
-        self._values = {
-            "problem": problem_sheet(problem),
-            "dialect": {"name": self.dialect.name, "facts": self.dialect.facts()},
-        }
         self.memory = Memory(self.dialect, history=history, parents=parents)
         self.prompter = Prompter(
             problem, self.dialect, self.memory, journal, around=context, inspirations=inspirations
         )
+        self._values = self.prompter.fixed
         self.prompter.check(prompt, slot=1, batch=batch, hint=self.dialect.hints[0])
         schema = canonical_schema(self.dialect.schema()) if structured else None
         drawn = Sampling(seed, max_tokens, temperature, schema)
         asker = Asker(backend, journal, drawn, self.prompter.version(prompt))
         self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
         self.trials: dict[str, Trial] = {}
+        # What is said of the same thing again is not written again.
+        self.said = lru_cache(MOST_SAID)(self.text)
 
     @property
     def stopped(self) -> str | None:
@@ -97,6 +97,7 @@ class Desk:
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember what became of proposals."""
         self.memory.tell(trials)
+        self.prompter.tell()
         self.trials |= {trial.candidate.key: trial for trial in trials}
 
     def ideas(self, n: int, think: Callable[[int], Idea]) -> list[Proposal]:
@@ -149,7 +150,7 @@ class Desk:
 
     def answer(self, mark: Mark | None = None) -> str:
         """What is said of the answer: which block is wanted."""
-        return self.text("answer", wanted=mark.name if mark else self.dialect.name)
+        return self.said("answer", wanted=mark.name if mark else self.dialect.name)
 
     def program(self, candidate: Candidate) -> str:
         """A candidate as a fenced block."""
@@ -176,7 +177,7 @@ class Desk:
         if useless.kind not in MENDABLE or turn.attempt >= attempts or not useless.text:
             return None
         wanted = turn.mark.name if turn.mark else self.dialect.name
-        dialect = {"name": wanted, "facts": self.dialect.facts()}
+        dialect = self._values["dialect"] | {"name": wanted}
         messages = self.prompter.mend(
             turn.messages, useless.text, useless.kind, useless.reason, dialect=dialect
         )

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from kernelwright.agents.chat import ChatRequest, digest, line_hashes, text_hash
+from kernelwright.agents.chat import ChatRequest, line_hashes, text_hash
 
 # Beginnings of conversations that may be referred to: those used last.
 MOST_KNOWN = 4096
@@ -35,7 +35,7 @@ class Questions:
         """
         heads, head = [], ""
         for role, text in request.messages:
-            head = digest([head, role, text_hash(text)])
+            head = text_hash(f"{head}{role}{text_hash(text)}")
             heads.append(head)
         count = next((n for n in range(len(heads), 0, -1) if heads[n - 1] in self._known), 0)
         after = {"after": list(self._known[heads[count - 1]])} if count else {}

@@ -15,7 +15,6 @@ from typing import Any
 from kernelwright.agents.asking import differing, differing_parts, error_data
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion, line_hashes
 from kernelwright.agents.questions import in_full
-from kernelwright.env.records import dumps
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.trial import MODEL_CALL
 
@@ -102,7 +101,7 @@ def exchange(request: ChatRequest, answer: Completion | BackendError) -> dict[st
         "request": request.parts,
         "messages": [list(message) for message in request.messages],
         "lines": [line_hashes(text) for _, text in request.messages],
-        "completion": json.loads(dumps(answer)) if error is None else None,
+        "completion": answer.plain if isinstance(answer, Completion) else None,
         "error": None if error is None else error_data(error),
     }
 

@@ -46,12 +46,16 @@ _FIRST = (
 _DICTIONARIES = {1: _FIRST.encode()}
 _LATEST = 1
 _LEVEL = 6
+# What is shorter is not worth the time.
+_SHORTEST = 64
 # A window of 32 KiB, without a header.
 _RAW = -15
 
 
 def packed(text: str) -> str | bytes:
     """A text as it is written."""
+    if len(text) < _SHORTEST:
+        return text
     pack = zlib.compressobj(_LEVEL, wbits=_RAW, zdict=_DICTIONARIES[_LATEST])
     content = text.encode()
     short = bytes([_LATEST]) + pack.compress(content) + pack.flush()

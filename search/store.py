@@ -204,6 +204,7 @@ class SqliteStore:
         self.path = path
         self._lock: int | None = None
         self._sitting: int | None = None
+        self._is_durable = False
         if readonly:
             if not path.is_file():
                 raise StoreError(f"{path}: no such run")
@@ -271,8 +272,9 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        if durable:
-            self._db.execute("PRAGMA synchronous=FULL")
+        if durable != self._is_durable:
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._is_durable = durable
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -284,9 +286,6 @@ class SqliteStore:
         except BaseException:
             self._undo()
             raise
-        finally:
-            if durable:
-                self._db.execute("PRAGMA synchronous=NORMAL")
 
     def _undo(self) -> None:
         if self._db.in_transaction:

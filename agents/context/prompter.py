@@ -8,6 +8,8 @@ cut.
 
 from __future__ import annotations
 
+import os
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 from kernelwright.agents.chat import CHARACTERS_A_TOKEN
 from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
-from kernelwright.agents.context.safe import clean, one_line, without_secrets
+from kernelwright.agents.context.safe import clean, one_line, secrets_of, without_secrets
 from kernelwright.agents.context.shrink import Messages, Values, shrink, tokens_of
 from kernelwright.agents.context.surroundings import (
     CUT,
@@ -29,9 +31,9 @@ from kernelwright.agents.context.surroundings import (
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent
-from kernelwright.agents.sheet import problem_sheet
+from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import Candidate, Problem
+from kernelwright.env.types import Candidate, Problem, Verdict
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
@@ -39,6 +41,8 @@ from kernelwright.search.trial import event
 REPAIR = "repair"
 # What is quoted of an answer that is to be mended, and of why.
 MOST_QUOTED = 4000
+# Profiles of parents that are not put together anew.
+MOST_PROFILES = 64
 # However little room is left, so much of an answer that is to be mended is shown.
 LEAST_QUOTED = 400
 
@@ -90,14 +94,12 @@ class Prompter:
     ) -> None:
         self._problem, self._memory, self._journal = problem, memory, journal
         self._around, self._inspirations = around, inspirations
-        self.fixed = {
-            "problem": problem_sheet(problem),
-            "dialect": {"name": dialect.name, "facts": dialect.facts()},
-        }
+        self.fixed = lasting_values(problem, dialect)
+        self._secrets = secrets_of(os.environ)
         self._seen: Seen | None = None
         self._library: Library | None = None
         self._examined: dict[str, Known | None] = {}
-        self._explained: dict[str, Known | None] = {}
+        self._profiles: OrderedDict[str, tuple[Verdict | None, ProfileSheet]] = OrderedDict()
 
     def check(self, prompt: str, **values: object) -> None:
         """See that a template can be rendered with these values, and that what is never cut fits.
@@ -117,6 +119,10 @@ class Prompter:
         if budget is not None and least > budget:
             expected = f"at least {least}, which the task, the language and the start take"
             raise OptionError("tokens", expected, str(budget))
+
+    def tell(self) -> None:
+        """An ask has ended: the environment's secrets are looked at anew."""
+        self._secrets = secrets_of(os.environ)
 
     def version(self, prompt: str) -> str:
         """The hash of a prompt's templates, that of mending included."""
@@ -145,7 +151,8 @@ class Prompter:
         given = self._values(parent, seen, passages, profile) | values
 
         def render(values: Values) -> Messages:
-            return without_secrets(finish(prompts.render(prompt, **self.fixed, **values)))
+            messages = finish(prompts.render(prompt, **self.fixed, **values))
+            return without_secrets(messages, self._secrets)
 
         fitted = shrink(given, self._around.tokens, render)
         if fitted.cut or fitted.over:
@@ -189,7 +196,7 @@ class Prompter:
             left = self._around.tokens - tokens_of((*messages, *more))
             most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
         quoted: Messages = (("assistant", clean(said, most)),)
-        return (*messages, *without_secrets((*quoted, *more)))
+        return (*messages, *without_secrets((*quoted, *more), self._secrets))
 
     def _look(self) -> Seen:
         if self._seen is None:
@@ -223,12 +230,15 @@ class Prompter:
         candidate = None if parent is None else parent.candidate
         if candidate is None:
             return ProfileSheet()
-        key, explain = candidate.key, self._around.explain
-        if explain is not None and key not in self._explained:
-            self._explained[key] = explain(candidate)
-        known = self._explained.get(key)
-        verdict = self._memory.verdict(candidate)
-        return profile_sheet(verdict, known, self._examine(candidate))
+        verdict, explain = self._memory.verdict(candidate), self._around.explain
+        then, sheet = self._profiles.pop(candidate.key, (None, None))
+        if sheet is None or then is not verdict:
+            known = None if explain is None else explain(candidate)
+            sheet = profile_sheet(verdict, known, self._examine(candidate))
+        self._profiles[candidate.key] = verdict, sheet
+        if len(self._profiles) > MOST_PROFILES:
+            self._profiles.popitem(last=False)
+        return sheet
 
     def _examine(self, candidate: Candidate) -> Known | None:
         """What a look at the program found when it was first asked about. Looks are recorded by

@@ -128,7 +128,7 @@ class Team:
         # The best at every other ask: what can be done about one program comes to an end.
         greedy = number == 0 and desk.talk.asks % 2 == 1
         candidate, parent = desk.memory.parent(desk.rng(number), greedy=greedy)
-        page = desk.page(number, parent, desk.text("planner", count=desk.batch), mark=PLAN)
+        page = desk.page(number, parent, desk.said("planner", count=desk.batch), mark=PLAN)
         _, reply = yield from desk.insisted(Turn(page, candidate, 1, PLAN), self._attempts)
         return Order(reply.value, candidate, parent) if isinstance(reply, Said) else None
 

