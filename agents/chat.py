@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -199,6 +199,15 @@ class ChatModel(Protocol):
         Raises:
             BackendError: if there is none; its kind says whether to try again.
         """
+        ...
+
+
+@runtime_checkable
+class Hurried(Protocol):
+    """A backend that insists, waits or asks others, and can be told how much time there is."""
+
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Let no call take longer than the seconds that are left when it begins."""
         ...
 
 

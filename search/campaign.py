@@ -8,6 +8,7 @@ bit, however often the run was killed and however many workers it had.
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import insort
 from collections import Counter, deque
@@ -180,7 +181,9 @@ class Campaign:
         try:
             self._open_cache()
             with blame("making it"):
-                self._driver = self.plan.make_driver(StoreJournal(self._events, self._keep))
+                self._driver = self.plan.make_driver(
+                    StoreJournal(self._events, self._keep, self._left_s)
+                )
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
         except BaseException:
@@ -201,7 +204,7 @@ class Campaign:
         proposals = asked(self._driver, ask, self.plan.batch)
         if not proposals:
             # The limits of a budget hold inside an ask, too.
-            reached = self._spent_on_models(ask)
+            reached = self._spent_on_models(ask) or self._out_of_time(ask)
             if reached is not None:
                 return reached
             with blame(f"stopped after ask {ask}"):
@@ -549,14 +552,22 @@ class Campaign:
             (
                 past
                 for past in self._stops
-                if (past.slot, past.ask) == (self._epoch, ask)
-                and past.data["rule"] == "seconds"
+                if (past.slot, past.ask) == (self._epoch, ask) and past.data["rule"] == "seconds"
             ),
             None,
         )
 
     def _spent_s(self) -> float:
         return self._earlier.search_s + self._earlier.confirm_s + self._clock() - self._started
+
+    def _left_s(self) -> float:
+        """What is left of the time for searching; nothing where a stop by time is recorded."""
+        limit = self.plan.budget.seconds
+        if limit is None:
+            return math.inf
+        if self._stopped_by_time(self._asked) is not None:
+            return 0.0
+        return max(0.0, limit - self._spent_s() - self._confirmation_s())
 
     def _is_late(self) -> bool:
         """Whether what is left is no more than the confirmation needs."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import sqlite3
 import time
@@ -173,9 +174,14 @@ class MemoryStore:
 class StoreJournal:
     """A driver's window on the store: its own earlier events, and a way to record more."""
 
-    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        keep: Callable[[Event], None],
+        left_s: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self._past = {(e.kind, e.ask, e.slot): e for e in events}
-        self._record = keep
+        self._record, self._left_s = keep, left_s
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -186,6 +192,10 @@ class StoreJournal:
         if (event.kind, event.ask, event.slot) not in self._past:
             self._past[event.kind, event.ask, event.slot] = event
             self._record(event)
+
+    def left_s(self) -> float:
+        """The wall seconds that the campaign has left for proposing."""
+        return self._left_s()
 
 
 class SqliteStore:
