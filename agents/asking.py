@@ -80,7 +80,7 @@ class Asker:
 
     def answer(self, ask: int, slot: int, request: ChatRequest) -> Completion | BackendError:
         """What the model says, or said when this was asked before; an error is one that failed in
-        passing or gave no completion.
+        passing, gave no completion or was of the question.
 
         Raises:
             BackendError: if no call can succeed, or several in a row were lost; the campaign can be
@@ -96,7 +96,7 @@ class Asker:
             self._journal.record(call_event(ask, slot, question, answer))
         else:
             answer = recorded(past, request, self._call, self.template)
-        is_lost = isinstance(answer, BackendError) and answer.kind != "content"
+        is_lost = isinstance(answer, BackendError) and answer.kind == "transient"
         self._lost = self._lost + 1 if is_lost else 0
         return answer
 
@@ -111,7 +111,7 @@ class Asker:
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
-            is_last = error.kind != "content" and self._lost + 1 >= MOST_LOST
+            is_last = error.kind == "transient" and self._lost + 1 >= MOST_LOST
             if error.kind == "permanent" or is_last:
                 raise
             answer = error

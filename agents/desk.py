@@ -84,7 +84,15 @@ class Desk:
         schema = canonical_schema(self.dialect.schema()) if structured else None
         drawn = Sampling(seed, max_tokens, temperature, schema)
         asker = Asker(backend, journal, drawn, self.prompter.version(prompt))
-        self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
+        self.talk = Talk(
+            space,
+            self.dialect,
+            self.memory,
+            asker,
+            journal,
+            name=name,
+            fitting=self.prompter.fitting,
+        )
         self.trials: dict[str, Trial] = {}
         # What is said of the same thing again is not written again.
         self.said = lru_cache(MOST_SAID)(self.text)

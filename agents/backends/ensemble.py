@@ -29,7 +29,7 @@ from kernelwright.env.options import ChoiceOption, OptionError
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 # Events that say that an answer gave no candidate.
-USELESS = frozenset({*REPLY_CLASSES, "illegal", "duplicate", "lost"})
+USELESS = frozenset({*REPLY_CLASSES, "illegal", "duplicate", "lost", "too_long"})
 MODEL = "ensemble"
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents.chat import CHARACTERS_A_TOKEN
+from kernelwright.agents.context.fitting import Fitting
 from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.safe import clean, one_line, secrets_of, without_secrets
-from kernelwright.agents.context.shrink import Messages, Values, shrink, tokens_of
+from kernelwright.agents.context.shrink import Messages, Values, tokens_of
 from kernelwright.agents.context.surroundings import (
-    CUT,
     LOOKED,
     NOTHING,
     RETRIEVED,
@@ -96,6 +96,7 @@ class Prompter:
         self._around, self._inspirations = around, inspirations
         self.fixed = lasting_values(problem, dialect)
         self._secrets = secrets_of(os.environ)
+        self.fitting = Fitting(around.tokens)
         self._seen: Seen | None = None
         self._library: Library | None = None
         self._examined: dict[str, Known | None] = {}
@@ -140,7 +141,7 @@ class Prompter:
 
         Args:
             prompt: the template.
-            place: the ask and the slot, under which it is recorded what was retrieved and cut.
+            place: the ask and a number, under which it is recorded what was retrieved.
             parent: the program to improve, if there is one.
             finish: what else is done to the messages before they are measured.
             values: what else the template needs, or is shown in place of what is remembered.
@@ -154,20 +155,7 @@ class Prompter:
             messages = finish(prompts.render(prompt, **self.fixed, **values))
             return without_secrets(messages, self._secrets)
 
-        fitted = shrink(given, self._around.tokens, render)
-        if fitted.cut or fitted.over:
-            self._journal.record(
-                event(
-                    CUT,
-                    place[0],
-                    place[1],
-                    budget=self._around.tokens,
-                    tokens=tokens_of(fitted.messages),
-                    cut=dict(fitted.cut),
-                    over=fitted.over,
-                )
-            )
-        return fitted.messages
+        return self.fitting.page(given, render)
 
     def mend(
         self, messages: Messages, said: str, kind: str, reason: str, **values: object
@@ -189,14 +177,19 @@ class Prompter:
     def follow(self, messages: Messages, said: str, text: str) -> Messages:
         """The same conversation, with an answer and what comes next; of a long answer the two ends
         are quoted, as far as there is room.
+
+        Args:
+            messages: what was asked.
+            said: the answer.
+            text: what comes next.
         """
         more: Messages = (("user", text),)
-        most = MOST_QUOTED
-        if self._around.tokens is not None:
-            left = self._around.tokens - tokens_of((*messages, *more))
-            most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
+        room, most = self.fitting.room(messages, more), MOST_QUOTED
+        if room is not None:
+            most = max(LEAST_QUOTED, min(most, room * CHARACTERS_A_TOKEN))
         quoted: Messages = (("assistant", clean(said, most)),)
-        return (*messages, *without_secrets((*quoted, *more), self._secrets))
+        whole = (*messages, *without_secrets((*quoted, *more), self._secrets))
+        return self.fitting.conversation(whole)
 
     def _look(self) -> Seen:
         if self._seen is None:
