@@ -20,9 +20,9 @@ from kernelwright.agents.chat import (
     Message,
     digest,
     first_difference,
-    line_hashes,
 )
-from kernelwright.env.records import dumps, loads
+from kernelwright.agents.questions import Calls, Questions, in_full
+from kernelwright.env.records import loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
 
@@ -61,6 +61,7 @@ class Asker:
     ) -> None:
         self._backend, self._journal, self.sampling = backend, journal, sampling
         self.template = template
+        self._questions = Questions()
         self._lost = 0
 
     def request(
@@ -79,7 +80,7 @@ class Asker:
 
     def answer(self, ask: int, slot: int, request: ChatRequest) -> Completion | BackendError:
         """What the model says, or said when this was asked before; an error is one that failed in
-        passing or gave no completion.
+        passing, gave no completion or was of the question.
 
         Raises:
             BackendError: if no call can succeed, or several in a row were lost; the campaign can be
@@ -87,19 +88,30 @@ class Asker:
             ReplayMismatch: if the record holds another question at this place.
         """
         past = self._journal.past(MODEL_CALL, ask, slot)
-        answer = self._asked(request) if past is None else recorded(past, request, self.template)
+        question = self._questions.kept(ask, slot, request)
+        if self.template:
+            question["template"] = self.template
         if past is None:
-            self._journal.record(call_event(ask, slot, request, answer, self.template))
-        is_lost = isinstance(answer, BackendError) and answer.kind != "content"
+            answer = self._asked(request)
+            self._journal.record(call_event(ask, slot, question, answer))
+        else:
+            answer = recorded(past, request, self._call, self.template)
+        is_lost = isinstance(answer, BackendError) and answer.kind == "transient"
         self._lost = self._lost + 1 if is_lost else 0
         return answer
+
+    def _call(self, ask: int, slot: int) -> Mapping[str, Any]:
+        """The data of an earlier call of the record."""
+        past = self._journal.past(MODEL_CALL, ask, slot)
+        assert past is not None
+        return past.data
 
     def _asked(self, request: ChatRequest) -> Completion | BackendError:
         answer: Completion | BackendError
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
-            is_last = error.kind != "content" and self._lost + 1 >= MOST_LOST
+            is_last = error.kind == "transient" and self._lost + 1 >= MOST_LOST
             if error.kind == "permanent" or is_last:
                 raise
             answer = error
@@ -110,26 +122,13 @@ class Asker:
 
 
 def call_event(
-    ask: int,
-    slot: int,
-    request: ChatRequest,
-    answer: Completion | BackendError,
-    template: str = "",
+    ask: int, slot: int, question: Mapping[str, Any], answer: Completion | BackendError
 ) -> Event:
-    """The event of a call: the answer as it came, the question by the hashes of its parts and of
-    the lines of its messages, and of its templates.
-    """
-    lines = [line_hashes(text) for _, text in request.messages]
-    data: dict[str, Any] = {"key": request.key, "request": request.parts, "model": request.model}
-    data |= {"lines": lines} | ({"template": template} if template else {})
+    """The event of a call: the answer as it came, the question as `Questions.kept` has it."""
     if isinstance(answer, BackendError):
-        return event(MODEL_CALL, ask, slot, **data, completion=None, error=error_data(answer))
-    completion = json.loads(dumps(answer))
-    return replace(
-        event(MODEL_CALL, ask, slot, **data, completion=completion, error=None),
-        tokens=answer.tokens,
-        usd=answer.usd,
-    )
+        return event(MODEL_CALL, ask, slot, **question, completion=None, error=error_data(answer))
+    told = event(MODEL_CALL, ask, slot, **question, completion=answer.plain, error=None)
+    return replace(told, tokens=answer.tokens, usd=answer.usd)
 
 
 def error_data(error: BackendError) -> dict[str, Any]:
@@ -148,15 +147,23 @@ def answer_of(data: Mapping[str, Any]) -> Completion | BackendError:
     return loads(Completion, json.dumps(data["completion"]))
 
 
-def recorded(past: Event, request: ChatRequest, template: str = "") -> Completion | BackendError:
+def recorded(
+    past: Event, request: ChatRequest, calls: Calls, template: str = ""
+) -> Completion | BackendError:
     """The recorded answer to the same question.
+
+    Args:
+        past: the event of the call.
+        request: the question.
+        calls: finds the record's other calls.
+        template: the version of the prompts.
 
     Raises:
         ReplayMismatch: if it is the answer to another one.
     """
     data = past.data
     if data["key"] != request.key:
-        names = differing(request, data)
+        names = differing(request, in_full(data, calls))
         if data.get("template", template) != template:
             names.append("the prompt's template")
         raise ReplayMismatch(
@@ -167,11 +174,10 @@ def recorded(past: Event, request: ChatRequest, template: str = "") -> Completio
 
 
 def differing(request: ChatRequest, data: Mapping[str, Any]) -> list[str]:
-    """The parts in which a request is not the recorded one; of a message with the number of the
-    first line, and how it reads now.
+    """The parts in which a request is not the recorded one, given `in_full`; of a message with the
+    number of the first line, and how it reads now.
     """
-    now, then = request.parts, data["request"]
-    names = [n for n in {**then, **now} if now.get(n) != then.get(n)]
+    names = differing_parts(request.parts, data["request"])
     for i, (role, text) in enumerate(request.messages):
         name = f"message {i} ({role})"
         hashes = data.get("lines", [])
@@ -181,3 +187,17 @@ def differing(request: ChatRequest, data: Mapping[str, Any]) -> list[str]:
             reads = f"now {lines[line - 1]!r:.160}" if line <= len(lines) else "where it ends now"
             names[names.index(name)] = f"{name} from line {line} ({reads})"
     return names
+
+
+def differing_parts(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
+    """The names of the parts that are not the recorded ones; a record may hold the first digits of
+    a message's hash.
+    """
+
+    def is_same(name: str) -> bool:
+        here, there = now.get(name), then.get(name)
+        if name.startswith("message ") and here and there:
+            return str(here).startswith(str(there))
+        return here == there
+
+    return [name for name in {**then, **now} if not is_same(name)]

@@ -11,7 +11,7 @@ from typing import Any
 from kernelwright.agents.chat import Malformed
 from kernelwright.agents.dialects import dialect_for
 from kernelwright.agents.dialects.fences import blocks, fenced
-from kernelwright.agents.sheet import problem_sheet
+from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.types import Candidate, Problem
 from kernelwright.prompts import render as prompts
 
@@ -36,10 +36,7 @@ class Brief:
     @property
     def text(self) -> str:
         """The task, the rules of the language, and what is handed in."""
-        dialect = {"name": self._dialect.name, "facts": self._dialect.facts()}
-        ((_, text),) = prompts.render(
-            TEMPLATE, problem=problem_sheet(self._problem), dialect=dialect
-        )
+        ((_, text),) = prompts.render(TEMPLATE, **lasting_values(self._problem, self._dialect))
         return text
 
     @property

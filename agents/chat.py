@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from kernelwright.search.trial import Event, Trial
@@ -22,6 +23,7 @@ ROLES = ("system", "user", "assistant")
 # What a reply without a usable answer is filed under, as kinds of events.
 REPLY_CLASSES = ("truncated", "refused", "empty", "unparsable", "wrong_schema")
 CHARACTERS_A_TOKEN = 4
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class BackendError(RuntimeError):
@@ -59,8 +61,14 @@ class BudgetSpentError(BackendError):
 
 def digest(value: object) -> str:
     """A content hash of anything that JSON holds."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    text = _CANONICAL.encode(value)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def text_hash(text: str) -> str:
+    """The content hash of a text; what a conversation repeats is hashed once."""
+    return digest(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +98,33 @@ class ChatRequest:
     def parts(self) -> dict[str, str | int | float | None]:
         """The request in parts short enough to record: texts by their hashes."""
         return {
-            "model": self.model,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "schema": None if self.schema is None else digest(self.schema),
+            **self.settings,
             **{
-                f"message {i} ({role})": digest(text)
+                f"message {i} ({role})": text_hash(text)
                 for i, (role, text) in enumerate(self.messages)
             },
         }
 
     @property
+    def settings(self) -> dict[str, str | int | float | None]:
+        """How the conversation is to be continued."""
+        return {
+            "model": self.model,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "schema": None if self.schema is None else digest(self.schema),
+        }
+
+    @property
     def key(self) -> str:
         """The content hash of the whole request."""
-        return digest(self.parts)
+        return _key(self)
+
+
+@lru_cache(maxsize=64)
+def _key(request: ChatRequest) -> str:
+    return digest(request.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +165,11 @@ class Completion:
             raise ValueError(f"Completion.seconds: expected a finite number >= 0, found {found}")
 
     @property
+    def plain(self) -> dict[str, Any]:
+        """It as JSON has it."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
     def tokens(self) -> int:
         """All tokens that were paid for."""
         return self.prompt_tokens + self.completion_tokens
@@ -174,6 +199,15 @@ class ChatModel(Protocol):
         Raises:
             BackendError: if there is none; its kind says whether to try again.
         """
+        ...
+
+
+@runtime_checkable
+class Hurried(Protocol):
+    """A backend that insists, waits or asks others, and can be told how much time there is."""
+
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Let no call take longer than the seconds that are left when it begins."""
         ...
 
 
@@ -251,7 +285,12 @@ def line_hashes(text: str) -> str:
     """Four hexadecimal digits a line: enough to say which line of a text is another one, where the
     text itself is not kept.
     """
-    return "".join(digest(line)[:4] for line in text.split("\n"))
+    return "".join(map(_line_hash, text.split("\n")))
+
+
+@lru_cache(maxsize=4096)
+def _line_hash(line: str) -> str:
+    return digest(line)[:4]
 
 
 def first_difference(text: str, hashes: str) -> int | None:
@@ -265,4 +304,4 @@ def first_difference(text: str, hashes: str) -> int | None:
 
 def canonical_schema(schema: Mapping[str, Any] | None) -> str | None:
     """A JSON Schema as the text that `ChatRequest` holds."""
-    return None if schema is None else json.dumps(schema, sort_keys=True, separators=(",", ":"))
+    return None if schema is None else _CANONICAL.encode(schema)

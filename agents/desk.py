@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kernelwright.agents.asking import Asker, Sampling
@@ -13,17 +14,17 @@ from kernelwright.agents.chat import ChatModel, Message, canonical_schema, diges
 from kernelwright.agents.context.prompter import Prompter
 from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.dialects import dialect_for
-from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent, speedup
+from kernelwright.agents.options import Common
 from kernelwright.agents.sections import cut, joined
-from kernelwright.agents.sheet import problem_sheet
 from kernelwright.agents.talk import Idea, Mark, Reply, Talk, Turn, Useless
 from kernelwright.env.types import Candidate, Problem, Proposal
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Trial
 
+MOST_SAID = 32
 MENDABLE = frozenset({"truncated", "unparsable", "wrong_schema", "illegal", "duplicate"})
 
 
@@ -40,13 +41,7 @@ class Desk:
         prompt: the template of the first message about an idea.
         journal: the campaign's record.
         context: what surrounds the search, as far as prompts may speak of it.
-        max_tokens: of one answer.
-        temperature: of the model's sampling.
-        structured: whether JSON is asked for by schema.
-        history: how many tried candidates a prompt lists.
-        parents: how many of the best are improved upon.
-        inspirations: how many good programs are shown beside the parent.
-        edits: how C is answered: whole, as edits of the parent, or either.
+        options: those that all agents have.
 
     Raises:
         OptionError: if the template cannot be rendered, or no model writes the space's language.
@@ -64,30 +59,37 @@ class Desk:
         prompt: str,
         journal: Journal,
         context: Surroundings = NOTHING,
-        max_tokens: int,
-        temperature: float,
-        structured: bool,
-        history: int = 8,
-        parents: int = 3,
-        inspirations: int = 0,
-        edits: Edits = "whole",
+        options: Common,
     ) -> None:
         self.space, self.seed, self.batch, self._prompt = space, seed, batch, prompt
-        self.dialect = dialect_for(space, problem, edits=edits)
-        self._values = {
-            "problem": problem_sheet(problem),
-            "dialect": {"name": self.dialect.name, "facts": self.dialect.facts()},
-        }
-        self.memory = Memory(self.dialect, history=history, parents=parents)
+        self.problem, self.journal, self.options = problem, journal, options
+        self.dialect = dialect_for(space, problem, edits=options.edits)
+        self.memory = Memory(self.dialect, history=options.history, parents=options.parents)
         self.prompter = Prompter(
-            problem, self.dialect, self.memory, journal, around=context, inspirations=inspirations
+            problem,
+            self.dialect,
+            self.memory,
+            journal,
+            around=context,
+            inspirations=options.inspirations,
         )
+        self._values = self.prompter.fixed
         self.prompter.check(prompt, slot=1, batch=batch, hint=self.dialect.hints[0])
-        schema = canonical_schema(self.dialect.schema()) if structured else None
-        drawn = Sampling(seed, max_tokens, temperature, schema)
+        schema = canonical_schema(self.dialect.schema()) if options.structured else None
+        drawn = Sampling(seed, options.max_tokens, options.temperature, schema)
         asker = Asker(backend, journal, drawn, self.prompter.version(prompt))
-        self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
+        self.talk = Talk(
+            space,
+            self.dialect,
+            self.memory,
+            asker,
+            journal,
+            name=name,
+            fitting=self.prompter.fitting,
+        )
         self.trials: dict[str, Trial] = {}
+        # What is said of the same thing again is not written again.
+        self.said = lru_cache(MOST_SAID)(self.text)
 
     @property
     def stopped(self) -> str | None:
@@ -97,6 +99,7 @@ class Desk:
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember what became of proposals."""
         self.memory.tell(trials)
+        self.prompter.tell()
         self.trials |= {trial.candidate.key: trial for trial in trials}
 
     def ideas(self, n: int, think: Callable[[int], Idea]) -> list[Proposal]:
@@ -149,7 +152,7 @@ class Desk:
 
     def answer(self, mark: Mark | None = None) -> str:
         """What is said of the answer: which block is wanted."""
-        return self.text("answer", wanted=mark.name if mark else self.dialect.name)
+        return self.said("answer", wanted=mark.name if mark else self.dialect.name)
 
     def program(self, candidate: Candidate) -> str:
         """A candidate as a fenced block."""
@@ -169,20 +172,23 @@ class Desk:
         """The next question of the same conversation."""
         return Turn(self.prompter.follow(turn.messages, said, text), turn.parent, 1, mark)
 
-    def mended(self, turn: Turn, useless: Useless, attempts: int) -> Turn | None:
+    def mended(self, turn: Turn, useless: Useless, attempts: int | None = None) -> Turn | None:
         """The same conversation, continued by what was wrong with the answer; None if that cannot
-        be said, or was said often enough.
+        be said, or was said often enough (the option, unless given).
         """
+        attempts = self.options.attempts if attempts is None else attempts
         if useless.kind not in MENDABLE or turn.attempt >= attempts or not useless.text:
             return None
         wanted = turn.mark.name if turn.mark else self.dialect.name
-        dialect = {"name": wanted, "facts": self.dialect.facts()}
+        dialect = self._values["dialect"] | {"name": wanted}
         messages = self.prompter.mend(
             turn.messages, useless.text, useless.kind, useless.reason, dialect=dialect
         )
         return Turn(messages, turn.parent, turn.attempt + 1, turn.mark)
 
-    def insisted(self, turn: Turn, attempts: int) -> Generator[Turn, Reply, tuple[Turn, Reply]]:
+    def insisted(
+        self, turn: Turn, attempts: int | None = None
+    ) -> Generator[Turn, Reply, tuple[Turn, Reply]]:
         """Part of an idea: ask, and say what was wrong with a useless answer, some times. Gives the
         last turn and what came back.
         """

@@ -33,6 +33,10 @@ class HeardJournal:
         self._journal.record(event)
         self._hear(event)
 
+    def left_s(self) -> float:
+        """The wall seconds that the campaign has left for proposing."""
+        return self._journal.left_s()
+
     def _hear(self, event: Event) -> None:
         place = (event.kind, event.ask, event.slot)
         if place not in self._heard:

@@ -29,7 +29,9 @@ class Ledger:
         """Count a call that is in the record, whatever sitting made it."""
         if event.kind == MODEL_CALL:
             with self._lock:
-                self._reserved.pop(str(event.data["key"]), None)
+                # The payload holds the key; it is long, and read by others.
+                for key in [key for key in self._reserved if key in event.payload]:
+                    del self._reserved[key]
                 self._spent += Spent.of(event)
 
     def tell(self, trials: Sequence[Trial]) -> None:

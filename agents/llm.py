@@ -7,69 +7,20 @@ reply that can be mended is followed by one that says what was wrong with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
-from kernelwright.agents.options import (
-    Attempts,
-    EditForm,
-    History,
-    Inspirations,
-    MaxTokens,
-    Parents,
-    Structured,
-    Temperature,
-)
 from kernelwright.agents.talk import Turn, Useless
-from kernelwright.env.types import Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
 
+@agent("llm")
 class LlmDriver:
     """Asks a chat model for every proposal."""
 
-    def __init__(
-        self,
-        space: Any,
-        *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
-        history: History = 8,
-        parents: Parents = 3,
-        inspirations: Inspirations = 0,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
-        structured: Structured = False,
-        edits: EditForm = "whole",
-    ) -> None:
-        self._attempts = attempts
-        self._desk = Desk(
-            space,
-            name="llm",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-            history=history,
-            parents=parents,
-            inspirations=inspirations,
-            edits=edits,
-        )
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     @property
     def stopped(self) -> str | None:
@@ -98,4 +49,4 @@ class LlmDriver:
 
     def _mend(self, turn: Turn, useless: Useless) -> Turn | None:
         """The same conversation, continued by what was wrong with the answer."""
-        return self._desk.mended(turn, useless, self._attempts)
+        return self._desk.mended(turn, useless)

@@ -11,6 +11,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kernelwright.agents.context.safe import clean, one_line
 from kernelwright.agents.context.variety import Archive, spread
@@ -20,6 +21,7 @@ from kernelwright.env.types import Candidate, Verdict
 from kernelwright.search.trial import Trial
 
 MOST_FAILURES = 4
+MOST_BLOCKS = 256
 MOST_REPEATED = 4
 MOST_DETAIL = 600
 MOST_LINE = 1200
@@ -74,7 +76,10 @@ class Memory:
         self._pending: dict[str, Candidate] = {}  # by form, as what was tried
         self._forms: dict[str, Trial] = {}
         self._repeated: list[Trial] = []
+        self._tried: list[Row] | None = None
         self._lines: dict[str, str] = {}
+        # How a candidate is shown whole.
+        self.block = lru_cache(MOST_BLOCKS)(self._block)
         self.count = 0
 
     def __contains__(self, candidate: Candidate) -> bool:
@@ -87,6 +92,7 @@ class Memory:
         trial = self._forms.get(self._dialect.form(candidate))
         if trial is None:
             return "it is already proposed, and its result is not known yet"
+        self._tried = None
         self._repeated = [*(t for t in self._repeated if t is not trial), trial][-MOST_REPEATED:]
         same = "" if trial.candidate == candidate else ", as the same program in another spelling"
         return f"it was tried before{same}: {speedup(trial)}"
@@ -102,6 +108,7 @@ class Memory:
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of proposals. What was proposed and dropped is forgotten."""
         self._pending.clear()
+        self._tried = None
         for trial in trials:
             self._forms.setdefault(self._dialect.form(trial.candidate), trial)
             self.count += 1
@@ -139,8 +146,10 @@ class Memory:
         return (None, None) if start is None else (start, self._shown(start, "the starting point"))
 
     def _shown(self, candidate: Candidate, result: str) -> Parent:
-        block = fenced(clean(self._dialect.show(candidate)), self._dialect.fence)
-        return Parent(candidate.key[:8], result, block, candidate)
+        return Parent(candidate.key[:8], result, self.block(candidate), candidate)
+
+    def _block(self, candidate: Candidate) -> str:
+        return fenced(clean(self._dialect.show(candidate)), self._dialect.fence)
 
     def verdict(self, candidate: Candidate | None) -> Verdict | None:
         """What the judge said of a candidate, None if it was not tried."""
@@ -157,6 +166,11 @@ class Memory:
         """The best, those proposed again, one in eight that differ from the best, and the latest;
         best first.
         """
+        if self._tried is None:
+            self._tried = self._listed()
+        return self._tried
+
+    def _listed(self) -> list[Row]:
         half, other = -(-self._history // 2), self._history // 8
         chosen = {trial.number: trial for _, _, trial in self._best[:half]}
         chosen |= {trial.number: trial for trial in self._repeated}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
@@ -32,3 +33,17 @@ EditForm: TypeAlias = Annotated[
 Inspirations: TypeAlias = Annotated[
     int, Field(ge=0, le=16, description="good programs shown whole beside the parent")
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """The options of all agents, but those that would mean nothing to one (`agents.agent`)."""
+
+    history: History = 8
+    parents: Parents = 3
+    inspirations: Inspirations = 0
+    attempts: Attempts = 2
+    max_tokens: MaxTokens = 4096
+    temperature: Temperature = 0.8
+    structured: Structured = False
+    edits: EditForm = "whole"

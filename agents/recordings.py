@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.asking import differing, error_data
+from kernelwright.agents.asking import differing, differing_parts, error_data
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion, line_hashes
-from kernelwright.env.records import dumps
+from kernelwright.agents.questions import in_full
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.trial import MODEL_CALL
 
@@ -69,7 +69,7 @@ class Recordings:
 def _distance(parts: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[int, int]:
     """How many messages differ, and how many settings."""
     then = data["request"]
-    names = [name for name in {**parts, **then} if parts.get(name) != then.get(name)]
+    names = differing_parts(parts, then)
     settings = sum(name in _SETTINGS for name in names)
     return len(names) - settings, settings
 
@@ -101,7 +101,7 @@ def exchange(request: ChatRequest, answer: Completion | BackendError) -> dict[st
         "request": request.parts,
         "messages": [list(message) for message in request.messages],
         "lines": [line_hashes(text) for _, text in request.messages],
-        "completion": json.loads(dumps(answer)) if error is None else None,
+        "completion": answer.plain if isinstance(answer, Completion) else None,
         "error": None if error is None else error_data(error),
     }
 
@@ -126,8 +126,9 @@ def is_run(folder: Path) -> bool:
 def _read(folder: Path) -> dict[str, Mapping[str, Any]]:
     if is_run(folder):
         with SqliteStore(folder / DATABASE, readonly=True) as store:
-            calls = [e.data for e in store.events() if e.kind == MODEL_CALL]
-        return {str(data["key"]): data for data in calls}
+            calls = {(e.ask, e.slot): e.data for e in store.events() if e.kind == MODEL_CALL}
+        whole = (in_full(data, lambda *at: calls[at]) for data in calls.values())
+        return {str(data["key"]): data for data in whole}
     if not folder.is_dir():
         raise RecordingError(f"expected a run's folder or one of recordings, found {folder}")
     found = {}

@@ -19,6 +19,7 @@ CLASSES = (
     "illegal",
     "duplicate",
     "lost",
+    "too_long",
     # Of agents that ask for more than programs, and for a review of these.
     *("plan", "review", "action", "declined"),
 )

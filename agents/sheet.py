@@ -5,8 +5,11 @@ result must be.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.env.types import ErrorModel, ExtentRange, Problem, Workload
+from kernelwright.prompts import render as prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +79,15 @@ def _bound(model: ErrorModel, elementwise: bool) -> str:
             "order of summation"
         )
     return f"a relative error of {model.bound:.2e} in the norm"
+
+
+def lasting_values(problem: Problem, dialect: Dialect) -> dict[str, Any]:
+    """The values of a template that stay the same through a search: what the problem and the
+    language are, and the text that states each, ``task`` and ``rules``.
+    """
+    values: dict[str, Any] = {
+        "problem": problem_sheet(problem),
+        "dialect": {"name": dialect.name, "facts": dialect.facts()},
+    }
+    task = prompts.part("_task", **values)
+    return values | {"task": task, "rules": prompts.part(f"_rules_{dialect.name}", **values)}

@@ -22,6 +22,8 @@ from typing import Any, TypeAlias
 
 from kernelwright.agents.asking import Asker
 from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, Message, classify
+from kernelwright.agents.context.fitting import Fitting
+from kernelwright.agents.context.surroundings import CUT
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.memory import Memory
@@ -31,6 +33,12 @@ from kernelwright.search.trial import event
 
 # Replies in a row without a proposal before the model is given up.
 MOST_USELESS = 32
+# How often a question is cut that is too long for the model.
+MOST_CUT = 2
+MOST_REASON = 1000
+TOO_LONG = "too_long"
+# What a call without a completion is filed under by the kind of its error, if not as lost.
+_FILED = {"content": "unparsable", "repairable": TOO_LONG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ class Talk:
         asker: the model.
         journal: the campaign's record.
         name: the proposer's, in the record.
+        fitting: cuts what is too long for the model, and knows what was cut of a question.
     """
 
     def __init__(
@@ -114,9 +123,11 @@ class Talk:
         journal: Journal,
         *,
         name: str,
+        fitting: Fitting,
     ) -> None:
         self._space, self._dialect, self._memory = space, dialect, memory
         self._asker, self._journal, self._name = asker, journal, name
+        self._fitting = fitting
         self._useless = 0
         self._tokens, self._usd = 0, 0.0
         self._slot = 0
@@ -203,9 +214,19 @@ class Talk:
         return None
 
     def _answered(self, turn: Turn) -> Reply:
-        """What comes back for a question, filed."""
-        slot, self._slot = self._slot, self._slot + 1
-        reply = self._reply(slot, turn)
+        """What comes back for a question, filed. One that is too long for the model is cut and
+        asked again, `MOST_CUT` times at most.
+        """
+        for cut in range(MOST_CUT + 1):
+            slot, self._slot = self._slot, self._slot + 1
+            reply = self._reply(slot, turn)
+            if cut == MOST_CUT or not (isinstance(reply, Useless) and reply.kind == TOO_LONG):
+                break
+            messages = self._fitting.shorter(turn.messages)
+            if messages is None:
+                break
+            self.note(TOO_LONG, slot, reason=reply.reason[:MOST_REASON])
+            turn = replace(turn, messages=messages)
         if isinstance(reply, Useless):
             self.file(slot, reply)
         elif isinstance(reply, Said) and turn.mark is not None:
@@ -215,11 +236,13 @@ class Talk:
     def _reply(self, slot: int, turn: Turn) -> Reply:
         # Only programs have a schema.
         sampling = replace(self._asker.sampling, schema=None) if turn.mark else None
+        cut = self._fitting.cut(turn.messages)
+        if cut is not None:
+            self.note(CUT, slot, **cut)
         request = self._asker.request(self.asks, slot, turn.messages, sampling)
         answer = self._asker.answer(self.asks, slot, request)
         if isinstance(answer, BackendError):
-            kind = "unparsable" if answer.kind == "content" else "lost"
-            return Useless(kind, answer.message)
+            return Useless(_FILED.get(answer.kind, "lost"), answer.message)
         self._tokens += answer.tokens
         self._usd += answer.usd
         read, text = classify(answer), answer.text or ""
@@ -270,7 +293,7 @@ class Talk:
 
     def file(self, slot: int, useless: Useless) -> None:
         """Record that a reply came to nothing; too many in a row end the search."""
-        self.note(useless.kind, slot, reason=useless.reason[:1000])
+        self.note(useless.kind, slot, reason=useless.reason[:MOST_REASON])
         self._count(useless.kind, useless.reason)
 
     def _count(self, kind: str, reason: str) -> None:

@@ -32,6 +32,7 @@ class Rereading:
     def __init__(self, calls: Sequence[Event], most: int) -> None:
         self._calls, self._most = list(calls[:most]), most
         self.model = str(calls[0].data["model"]) if calls else ""
+        self._at = {(call.ask, call.slot): call for call in self._calls}
         self.requests: list[ChatRequest] = []
 
     def complete(self, request: ChatRequest) -> Completion:
@@ -48,7 +49,7 @@ class Rereading:
         self.requests.append(request)
         if place + 1 < len(self._calls) and self._calls[place + 1].data["model"] != self.model:
             self.model = str(self._calls[place + 1].data["model"])
-        answer = recorded(self._calls[place], request)
+        answer = recorded(self._calls[place], request, lambda *at: self._at[at].data)
         if place + 1 == self._most:
             raise OverError
         if isinstance(answer, BackendError):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.agents.backends.wrappers import Around, Budgeted, Limited, Priced
+from kernelwright.agents.backends.wrappers import Around, Budgeted, Limited, Priced, Timely
 from kernelwright.agents.chat import ChatModel, Hears
 from kernelwright.agents.hearing import HeardDriver, HeardJournal
 from kernelwright.agents.ledger import Ledger
@@ -29,6 +29,10 @@ class Hired:
 
     backend: Budgeted
     ears: tuple[Hears, ...]
+
+    def asked(self, journal: Journal) -> ChatModel:
+        """The backend for the time that a campaign has left."""
+        return Timely(self.backend, journal.left_s)
 
     def journal(self, journal: Journal) -> Journal:
         """The journal of a driver that asks it."""

@@ -167,7 +167,8 @@ def _driver_factory(
         given: dict[str, Any] = {"problem": problem, "journal": journal, "prompt": campaign.prompt}
         staff = hired()
         if staff is not None:
-            given |= {"backend": onlooker or staff.backend, "journal": staff.journal(journal)}
+            given |= {"backend": onlooker or staff.asked(journal)}
+            given |= {"journal": staff.journal(journal)}
             given["context"] = context
         driver: Driver = choice.factory(
             space,

@@ -279,7 +279,8 @@ def _canonical_knobs(payload: Payload) -> KnobPayload:
         pairs.append((item[0], value))
     pairs.sort(key=lambda pair: pair[0])
     for (left, _), (right, _) in pairwise(pairs):
-        _refuse(left == right, f"knobs candidate: knob {left!r} is named twice")
+        if left == right:
+            raise ValueError(f"knobs candidate: knob {left!r} is named twice")
     return tuple(pairs)
 
 

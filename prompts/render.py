@@ -53,7 +53,8 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
         PromptError: if the template needs a value that is not there, or has no message.
     """
     try:
-        template, inherits = _template(name), _extends(name)
+        template = _template(name)
+        inherits = _extends(template)
         out = []
         for role in ROLES:
             context = template.new_context(dict(values))
@@ -69,6 +70,18 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
     if not out:
         raise PromptError(f"prompt {name}: expected a block named {' or '.join(ROLES)}, found none")
     return tuple(out)
+
+
+def part(name: str, **values: object) -> str:
+    """The text of a shipped part, without its last line end.
+
+    Raises:
+        PromptError: if it needs a value that is not there.
+    """
+    try:
+        return _template(name).render(values).removesuffix("\n")
+    except jinja2.TemplateError as error:
+        raise PromptError(f"part {name}: {type(error).__name__}: {error}") from None
 
 
 def version(*names: str) -> str:
@@ -122,11 +135,13 @@ def _template(name: str) -> jinja2.Template:
     return environment.get_template(place)
 
 
-def _extends(name: str) -> bool:
+@lru_cache(maxsize=64)
+def _extends(template: jinja2.Template) -> bool:
     """Whether a template extends another."""
-    environment, place = _place(name)
+    environment = template.environment
     assert environment.loader is not None
-    source = environment.loader.get_source(environment, place)[0]
+    assert template.name is not None
+    source = environment.loader.get_source(environment, template.name)[0]
     return "extends" in source and any(environment.parse(source).find_all(jinja2.nodes.Extends))
 
 
@@ -137,6 +152,7 @@ def _environment(folder: str | None) -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # prompts are text, not HTML
+        auto_reload=folder is not None,  # the shipped ones do not change
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

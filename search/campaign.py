@@ -8,9 +8,10 @@ bit, however often the run was killed and however many workers it had.
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -135,6 +136,7 @@ class Campaign:
         self._pace = Pace(plan.screen_cut, plan.screen_pairs) if plan.screen_cut else None
         self._limits_ns: tuple[float, ...] = ()
         self._served: set[int] = set()
+        self._waiting: list[Event] = []
         self._incumbent = Incumbent.of_baseline(plan.baseline.candidate)
 
     def run(self) -> Stop:
@@ -163,7 +165,10 @@ class Campaign:
         self._earlier = self.store.spent(earlier=True)
         self._stored = self.store.trials()
         self._events = self.store.events()
-        self._paid = [e for e in self._events if e.kind == MODEL_CALL]
+        calls = (e for e in self._events if e.kind == MODEL_CALL)
+        self._paid = deque(sorted(calls, key=lambda call: call.ask))
+        self._spent = Spent()
+        self._stops = [e for e in self._events if e.kind == "stopped"]
         self._goals = Goals(self.plan, self._events)
         # By the number of the trial at which it came out.
         self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
@@ -176,7 +181,9 @@ class Campaign:
         try:
             self._open_cache()
             with blame("making it"):
-                self._driver = self.plan.make_driver(StoreJournal(self._events, self._keep))
+                self._driver = self.plan.make_driver(
+                    StoreJournal(self._events, self._keep, self._left_s)
+                )
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
         except BaseException:
@@ -197,7 +204,7 @@ class Campaign:
         proposals = asked(self._driver, ask, self.plan.batch)
         if not proposals:
             # The limits of a budget hold inside an ask, too.
-            reached = self._spent_on_models(ask)
+            reached = self._spent_on_models(ask) or self._out_of_time(ask)
             if reached is not None:
                 return reached
             with blame(f"stopped after ask {ask}"):
@@ -244,6 +251,8 @@ class Campaign:
 
     def close(self) -> None:
         """End the sitting: what the judge drew from is recorded. Once, after everything else."""
+        if self._waiting:
+            self._record()
         self._disclose()
 
     @property
@@ -505,8 +514,9 @@ class Campaign:
 
     def _spent_on_models(self, ask: int) -> Stop | None:
         """The limit of calls, tokens or money that the calls up to an ask have reached."""
-        spent = sum((Spent.of(e) for e in self._paid if e.ask <= ask), Spent())
-        reached = limit_reached(self.plan.budget, spent)
+        while self._paid and self._paid[0].ask <= ask:
+            self._spent += Spent.of(self._paid.popleft())
+        reached = limit_reached(self.plan.budget, self._spent)
         return None if reached is None else Stop(*reached)
 
     def _goal_reached(self, ask: int) -> Stop | None:
@@ -541,16 +551,23 @@ class Campaign:
         return next(
             (
                 past
-                for past in self._events
-                if past.kind == "stopped"
-                and (past.slot, past.ask) == (self._epoch, ask)
-                and past.data["rule"] == "seconds"
+                for past in self._stops
+                if (past.slot, past.ask) == (self._epoch, ask) and past.data["rule"] == "seconds"
             ),
             None,
         )
 
     def _spent_s(self) -> float:
         return self._earlier.search_s + self._earlier.confirm_s + self._clock() - self._started
+
+    def _left_s(self) -> float:
+        """What is left of the time for searching; nothing where a stop by time is recorded."""
+        limit = self.plan.budget.seconds
+        if limit is None:
+            return math.inf
+        if self._stopped_by_time(self._asked) is not None:
+            return 0.0
+        return max(0.0, limit - self._spent_s() - self._confirmation_s())
 
     def _is_late(self) -> bool:
         """Whether what is left is no more than the confirmation needs."""
@@ -637,11 +654,15 @@ class Campaign:
 
     # Recording
 
-    def _keep(self, paid: Event) -> None:
-        """Record what a driver paid for, at once; it belongs to an ask beyond what is replayed."""
-        if paid.kind == MODEL_CALL:
-            self._paid.append(paid)
-        self._record(events=[paid], extend=self._count >= len(self._stored))
+    def _keep(self, told: Event) -> None:
+        """Record a driver's event, which belongs to an ask beyond what is replayed: what it paid
+        for at once, all else with what is recorded next, for a driver that is asked again says it
+        again.
+        """
+        self._waiting.append(told)
+        if told.kind == MODEL_CALL:
+            self._paid.append(told)
+            self._record(extend=self._count >= len(self._stored))
 
     def _record(
         self,
@@ -656,6 +677,7 @@ class Campaign:
         So nothing beyond the old budget is ever stored without the new one.
         """
         meta: Mapping[str, str] = {}
+        events, self._waiting = [*self._waiting, *events], []
         if extend and self._extension is not None:
             budget, meta = dict(self._extension.budget), self._extension.meta
             events = [event("extended", 0, self._epoch - 1, budget=budget), *events]

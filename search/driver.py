@@ -46,5 +46,13 @@ class Journal(Protocol):
         ...
 
     def record(self, event: Event) -> None:
-        """Record an event at once; one that is known is left as it is."""
+        """Record an event: one of a paid call at once, others before the next of those at the
+        latest. One that is known is left as it is.
+        """
+        ...
+
+    def left_s(self) -> float:
+        """The wall seconds that the campaign has left for proposing; infinite without a limit. Only
+        how long to wait may depend on it, for what is recorded decides when the campaign goes on.
+        """
         ...

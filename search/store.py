@@ -5,13 +5,14 @@ them ``meta`` (the resolved campaign, its baseline) and ``sittings`` (wall time)
 one transaction, so a process killed at any instant leaves whole records and nothing else.
 ``synchronous=NORMAL`` survives the death of the process; a transaction with an event that cost
 money is synced to the disk (``FULL``). Only the columns named ``at`` and the table ``sittings``
-hold wall times.
+hold wall times. Longer texts are compressed (`packing`): candidates, verdicts and payloads.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import sqlite3
 import time
@@ -23,9 +24,12 @@ from typing import Any, Protocol
 
 from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Stage, Verdict
+from kernelwright.search.packing import packed, unpacked
 from kernelwright.search.trial import Event, Trial
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+# Version 2 has the same tables with texts as they are; one that is written to becomes version 3.
+READABLE = (2, SCHEMA_VERSION)
 # The file of a run's folder that holds its store.
 DATABASE = "run.sqlite"
 _SCHEMA = """
@@ -170,9 +174,14 @@ class MemoryStore:
 class StoreJournal:
     """A driver's window on the store: its own earlier events, and a way to record more."""
 
-    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        keep: Callable[[Event], None],
+        left_s: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self._past = {(e.kind, e.ask, e.slot): e for e in events}
-        self._record = keep
+        self._record, self._left_s = keep, left_s
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -183,6 +192,10 @@ class StoreJournal:
         if (event.kind, event.ask, event.slot) not in self._past:
             self._past[event.kind, event.ask, event.slot] = event
             self._record(event)
+
+    def left_s(self) -> float:
+        """The wall seconds that the campaign has left for proposing."""
+        return self._left_s()
 
 
 class SqliteStore:
@@ -201,6 +214,7 @@ class SqliteStore:
         self.path = path
         self._lock: int | None = None
         self._sitting: int | None = None
+        self._is_durable = False
         if readonly:
             if not path.is_file():
                 raise StoreError(f"{path}: no such run")
@@ -233,7 +247,7 @@ class SqliteStore:
     def _prepare(self, *, readonly: bool) -> None:
         self._db.execute("PRAGMA busy_timeout=10000")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
+        if version not in (0, *READABLE):
             raise StoreError(
                 f"{self.path}: expected store version {SCHEMA_VERSION}, found {version}"
             )
@@ -268,8 +282,9 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        if durable:
-            self._db.execute("PRAGMA synchronous=FULL")
+        if durable != self._is_durable:
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._is_durable = durable
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -281,9 +296,6 @@ class SqliteStore:
         except BaseException:
             self._undo()
             raise
-        finally:
-            if durable:
-                self._db.execute("PRAGMA synchronous=NORMAL")
 
     def _undo(self) -> None:
         if self._db.in_transaction:
@@ -326,7 +338,7 @@ class SqliteStore:
                 self._db.executemany(
                     "INSERT OR IGNORE INTO events (kind, ask, slot, payload, tokens, usd, at)"
                     " VALUES (?,?,?,?,?,?,?)",
-                    [(e.kind, e.ask, e.slot, e.payload, e.tokens, e.usd, now) for e in events],
+                    _event_rows(events, now),
                 )
             if meta:
                 self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", list(meta.items()))
@@ -347,8 +359,14 @@ class SqliteStore:
 
     def trials(self) -> list[Trial]:
         """All trials in order."""
-        try:
+        with self._whole():
             return self._trials()
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What cannot be read is damage."""
+        try:
+            yield
         except (ValueError, KeyError, TypeError) as error:
             what = str(error).splitlines()[0]
             raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
@@ -357,12 +375,12 @@ class SqliteStore:
         verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
         order = {stage: i for i, stage in enumerate(Stage)}
         for number, stage, text in self._read(_VERDICTS):
-            verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, text)))
+            verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, unpacked(text))))
         names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
         trials = []
         for values in self._read(f"SELECT {', '.join(names)} FROM trials ORDER BY number"):
             row = dict(zip(names, values, strict=True))
-            row["candidate"] = loads(Candidate, row["candidate"])
+            row["candidate"] = loads(Candidate, unpacked(row["candidate"]))
             row["parents"] = tuple(json.loads(row["parents"]))
             judged = verdicts[row["number"]]
             judged.sort(key=lambda pair: order[pair[0]])
@@ -372,7 +390,11 @@ class SqliteStore:
     def events(self) -> list[Event]:
         """All events in order."""
         query = "SELECT kind, ask, slot, payload, tokens, usd FROM events ORDER BY id"
-        return [Event(*row) for row in self._read(query)]
+        with self._whole():
+            return [
+                Event(kind, ask, slot, unpacked(payload), *cost)
+                for kind, ask, slot, payload, *cost in self._read(query)
+            ]
 
     def meta(self) -> dict[str, str]:
         """What is known of the campaign."""
@@ -411,14 +433,18 @@ def is_begun(path: Path) -> bool:
 
 
 def _trial_row(t: Trial, now: float) -> tuple[object, ...]:
-    head = (t.number, t.candidate.key, dumps(t.candidate), t.objective, t.proposer)
+    head = (t.number, t.candidate.key, packed(dumps(t.candidate)), t.objective, t.proposer)
     return (*head, json.dumps(t.parents), t.seed, t.ask, t.tokens, t.usd, now)
 
 
 def _verdict_rows(
     verdicts: Iterable[tuple[int, Stage, Verdict]], now: float
-) -> list[tuple[int, str, str, str, float]]:
-    return [(n, stage.value, v.status.value, dumps(v), now) for n, stage, v in verdicts]
+) -> list[tuple[int, str, str, str | bytes, float]]:
+    return [(n, stage.value, v.status.value, packed(dumps(v)), now) for n, stage, v in verdicts]
+
+
+def _event_rows(events: Iterable[Event], now: float) -> list[tuple[object, ...]]:
+    return [(e.kind, e.ask, e.slot, packed(e.payload), e.tokens, e.usd, now) for e in events]
 
 
 def _take_lock(path: Path) -> int:

@@ -13,6 +13,7 @@ from kernelwright.env.types import Candidate, Stage, Status, Verdict
 
 # The kind of the event of a paid question to a model.
 MODEL_CALL = "model_call"
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +97,4 @@ class Event:
 
 def event(kind: str, ask: int, slot: int = 0, **data: object) -> Event:
     """An event with its payload made canonical."""
-    return Event(kind, ask, slot, json.dumps(data, sort_keys=True, separators=(",", ":")))
+    return Event(kind, ask, slot, _CANONICAL.encode(data))

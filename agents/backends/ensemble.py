@@ -8,7 +8,7 @@ What is learned comes from the campaign's record and from the trials that the dr
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -22,13 +22,14 @@ from kernelwright.agents.chat import (
     ChatRequest,
     Completion,
     Hears,
+    Hurried,
     digest,
 )
 from kernelwright.env.options import ChoiceOption, OptionError
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 # Events that say that an answer gave no candidate.
-USELESS = frozenset({*REPLY_CLASSES, "illegal", "duplicate", "lost"})
+USELESS = frozenset({*REPLY_CLASSES, "illegal", "duplicate", "lost", "too_long"})
 MODEL = "ensemble"
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
@@ -115,6 +116,12 @@ class Ensemble:
         if len(known) < len(lists):
             return None
         return {name: max(p[name] for p in known) for name in ("prompt", "completion")}
+
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Have all of them keep to the time."""
+        for backend in self._backends.values():
+            if isinstance(backend, Hurried):
+                backend.keep_to(left_s)
 
     def complete(self, request: ChatRequest) -> Completion:
         """The chosen one's answer, or that of the next where it is down.

@@ -13,9 +13,10 @@ The client library is imported by the first call.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -93,6 +94,7 @@ class OpenAI:
         self._timeout, self._patience = timeout, Patience(retries, deadline)
         self._prices = usd_per_million
         self._gate = Gate()
+        self._left_s: Callable[[], float] = lambda: math.inf
         # What is known of the server is read when it is asked first.
         self._servers = Servers()
         self._wire: Wire | None = None
@@ -120,6 +122,10 @@ class OpenAI:
         """Send every attempt through this gate from now on."""
         self._gate = gate
 
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Insist no longer than this."""
+        self._left_s = left_s
+
     def complete(self, request: ChatRequest) -> Completion:
         """The model's answer.
 
@@ -129,8 +135,9 @@ class OpenAI:
         if self.missing:
             raise BackendError("permanent", f"expected {self.missing[0]}, found none")
         try:
+            patience = self._patience.within(self._left_s())
             return persist(
-                lambda left_s: self._attempt(request, left_s), self._patience, self._gate.clock
+                lambda left_s: self._attempt(request, left_s), patience, self._gate.clock
             )
         except BackendError as error:
             error.message = scrub(error.message, self._key())

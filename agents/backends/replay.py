@@ -6,13 +6,14 @@ error that says what differs from the nearest that was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from kernelwright.agents.asking import answer_of
-from kernelwright.agents.chat import BackendError, ChatModel, ChatRequest, Completion
+from kernelwright.agents.chat import BackendError, ChatModel, ChatRequest, Completion, Hurried
 from kernelwright.agents.recordings import (
     RecordingError,
     Recordings,
@@ -91,6 +92,11 @@ class Replay:
     def missing(self) -> tuple[str, ...]:
         """What whoever has to be asked lacks, where nothing is recorded yet."""
         return () if self.asked is None or len(self._known) else self.asked.missing
+
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Have whoever is asked keep to the time."""
+        if isinstance(self.asked, Hurried):
+            self.asked.keep_to(left_s)
 
     def complete(self, request: ChatRequest) -> Completion:
         """The recorded answer, or the error that came in its place.

@@ -5,7 +5,7 @@ within one deadline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.agents.backends.breaker import CircuitOpenError
 from kernelwright.agents.backends.pace import Clock
@@ -21,6 +21,10 @@ class Patience:
 
     retries: int
     deadline_s: float = float("inf")
+
+    def within(self, left_s: float) -> Patience:
+        """No longer than this."""
+        return replace(self, deadline_s=min(self.deadline_s, left_s))
 
 
 def persist(attempt: Callable[[float], Completion], patience: Patience, clock: Clock) -> Completion:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from kernelwright.agents.backends.failures import TooLateError, bounded
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.limits import Limits
 from kernelwright.agents.backends.retrying import Patience, persist
-from kernelwright.agents.chat import ChatModel, ChatRequest, Completion, price
+from kernelwright.agents.chat import (
+    BackendError,
+    BudgetSpentError,
+    ChatModel,
+    ChatRequest,
+    Completion,
+    Hurried,
+    price,
+)
 from kernelwright.agents.ledger import Ledger
 from kernelwright.env.options import OptionError
 
@@ -50,6 +60,11 @@ class Around:
         found: Mapping[str, float] | None = getattr(self.inner, "usd_per_million", None)
         return found
 
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Have the inner one keep to the time."""
+        if isinstance(self.inner, Hurried):
+            self.inner.keep_to(left_s)
+
     def complete(self, request: ChatRequest) -> Completion:
         """The inner one's answer."""
         return self.inner.complete(request)
@@ -64,12 +79,18 @@ class Limited(Around):
         super().__init__(inner)
         self._gate = gate or Gate(limits)
         self._patience = Patience(limits.retries)
+        self._left_s: Callable[[], float] = lambda: math.inf
         self._is_gated = isinstance(inner, Gated)
         if isinstance(inner, Gated):
             if limits.retries:  # two layers of retries would multiply
                 expected = "none, as this backend has retries of its own"
                 raise OptionError("limits.retries", expected, str(limits.retries))
             inner.pass_through(self._gate)
+
+    def keep_to(self, left_s: Callable[[], float]) -> None:
+        """Insist no longer than there is time."""
+        super().keep_to(left_s)
+        self._left_s = left_s
 
     def complete(self, request: ChatRequest) -> Completion:
         """The answer, when it may be asked for.
@@ -79,7 +100,8 @@ class Limited(Around):
         """
         if self._is_gated:
             return self.inner.complete(request)
-        return persist(lambda left_s: self._once(request, left_s), self._patience, self._gate.clock)
+        patience = self._patience.within(self._left_s())
+        return persist(lambda left_s: self._once(request, left_s), patience, self._gate.clock)
 
     def _once(self, request: ChatRequest, left_s: float) -> Completion:
         with self._gate.admit(request, left_s) as permit:
@@ -134,3 +156,35 @@ class Budgeted(Around):
         except BaseException:
             self._ledger.release(request)
             raise
+
+
+class Timely(Around):
+    """A backend that is given no more time than the campaign has left.
+
+    Args:
+        inner: who answers; one that is `Hurried` ends by itself, any other one is left waiting.
+        left_s: the wall seconds that are left.
+    """
+
+    def __init__(self, inner: ChatModel, left_s: Callable[[], float]) -> None:
+        super().__init__(inner)
+        self._left_s = left_s
+        self.keep_to(left_s)
+
+    def complete(self, request: ChatRequest) -> Completion:
+        """The answer, if it comes in time.
+
+        Raises:
+            BudgetSpentError: if there is no time.
+            BackendError: if there is none; one that failed in passing if it did not come in time.
+        """
+        left_s = self._left_s()
+        if left_s <= 0:
+            raise BudgetSpentError("budget.seconds: no time is left for a call")
+        if math.isinf(left_s):
+            return self.inner.complete(request)
+        try:
+            return bounded(lambda: self.inner.complete(request), left_s)
+        except TooLateError:
+            text = f"no answer in the {left_s:.3g} s that budget.seconds left for it"
+            raise BackendError("transient", text) from None

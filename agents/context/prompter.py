@@ -8,17 +8,19 @@ cut.
 
 from __future__ import annotations
 
+import os
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents.chat import CHARACTERS_A_TOKEN
+from kernelwright.agents.context.fitting import Fitting
 from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
-from kernelwright.agents.context.safe import clean, one_line, without_secrets
-from kernelwright.agents.context.shrink import Messages, Values, shrink, tokens_of
+from kernelwright.agents.context.safe import clean, one_line, secrets_of, without_secrets
+from kernelwright.agents.context.shrink import Messages, Values, tokens_of
 from kernelwright.agents.context.surroundings import (
-    CUT,
     LOOKED,
     NOTHING,
     RETRIEVED,
@@ -29,9 +31,9 @@ from kernelwright.agents.context.surroundings import (
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent
-from kernelwright.agents.sheet import problem_sheet
+from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import Candidate, Problem
+from kernelwright.env.types import Candidate, Problem, Verdict
 from kernelwright.prompts import render as prompts
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
@@ -39,6 +41,8 @@ from kernelwright.search.trial import event
 REPAIR = "repair"
 # What is quoted of an answer that is to be mended, and of why.
 MOST_QUOTED = 4000
+# Profiles of parents that are not put together anew.
+MOST_PROFILES = 64
 # However little room is left, so much of an answer that is to be mended is shown.
 LEAST_QUOTED = 400
 
@@ -90,14 +94,13 @@ class Prompter:
     ) -> None:
         self._problem, self._memory, self._journal = problem, memory, journal
         self._around, self._inspirations = around, inspirations
-        self.fixed = {
-            "problem": problem_sheet(problem),
-            "dialect": {"name": dialect.name, "facts": dialect.facts()},
-        }
+        self.fixed = lasting_values(problem, dialect)
+        self._secrets = secrets_of(os.environ)
+        self.fitting = Fitting(around.tokens)
         self._seen: Seen | None = None
         self._library: Library | None = None
         self._examined: dict[str, Known | None] = {}
-        self._explained: dict[str, Known | None] = {}
+        self._profiles: OrderedDict[str, tuple[Verdict | None, ProfileSheet]] = OrderedDict()
 
     def check(self, prompt: str, **values: object) -> None:
         """See that a template can be rendered with these values, and that what is never cut fits.
@@ -118,6 +121,10 @@ class Prompter:
             expected = f"at least {least}, which the task, the language and the start take"
             raise OptionError("tokens", expected, str(budget))
 
+    def tell(self) -> None:
+        """An ask has ended: the environment's secrets are looked at anew."""
+        self._secrets = secrets_of(os.environ)
+
     def version(self, prompt: str) -> str:
         """The hash of a prompt's templates, that of mending included."""
         return prompts.version(prompt, REPAIR)
@@ -134,7 +141,7 @@ class Prompter:
 
         Args:
             prompt: the template.
-            place: the ask and the slot, under which it is recorded what was retrieved and cut.
+            place: the ask and a number, under which it is recorded what was retrieved.
             parent: the program to improve, if there is one.
             finish: what else is done to the messages before they are measured.
             values: what else the template needs, or is shown in place of what is remembered.
@@ -145,22 +152,10 @@ class Prompter:
         given = self._values(parent, seen, passages, profile) | values
 
         def render(values: Values) -> Messages:
-            return without_secrets(finish(prompts.render(prompt, **self.fixed, **values)))
+            messages = finish(prompts.render(prompt, **self.fixed, **values))
+            return without_secrets(messages, self._secrets)
 
-        fitted = shrink(given, self._around.tokens, render)
-        if fitted.cut or fitted.over:
-            self._journal.record(
-                event(
-                    CUT,
-                    place[0],
-                    place[1],
-                    budget=self._around.tokens,
-                    tokens=tokens_of(fitted.messages),
-                    cut=dict(fitted.cut),
-                    over=fitted.over,
-                )
-            )
-        return fitted.messages
+        return self.fitting.page(given, render)
 
     def mend(
         self, messages: Messages, said: str, kind: str, reason: str, **values: object
@@ -182,14 +177,19 @@ class Prompter:
     def follow(self, messages: Messages, said: str, text: str) -> Messages:
         """The same conversation, with an answer and what comes next; of a long answer the two ends
         are quoted, as far as there is room.
+
+        Args:
+            messages: what was asked.
+            said: the answer.
+            text: what comes next.
         """
         more: Messages = (("user", text),)
-        most = MOST_QUOTED
-        if self._around.tokens is not None:
-            left = self._around.tokens - tokens_of((*messages, *more))
-            most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
+        room, most = self.fitting.room(messages, more), MOST_QUOTED
+        if room is not None:
+            most = max(LEAST_QUOTED, min(most, room * CHARACTERS_A_TOKEN))
         quoted: Messages = (("assistant", clean(said, most)),)
-        return (*messages, *without_secrets((*quoted, *more)))
+        whole = (*messages, *without_secrets((*quoted, *more), self._secrets))
+        return self.fitting.conversation(whole)
 
     def _look(self) -> Seen:
         if self._seen is None:
@@ -223,12 +223,15 @@ class Prompter:
         candidate = None if parent is None else parent.candidate
         if candidate is None:
             return ProfileSheet()
-        key, explain = candidate.key, self._around.explain
-        if explain is not None and key not in self._explained:
-            self._explained[key] = explain(candidate)
-        known = self._explained.get(key)
-        verdict = self._memory.verdict(candidate)
-        return profile_sheet(verdict, known, self._examine(candidate))
+        verdict, explain = self._memory.verdict(candidate), self._around.explain
+        then, sheet = self._profiles.pop(candidate.key, (None, None))
+        if sheet is None or then is not verdict:
+            known = None if explain is None else explain(candidate)
+            sheet = profile_sheet(verdict, known, self._examine(candidate))
+        self._profiles[candidate.key] = verdict, sheet
+        if len(self._profiles) > MOST_PROFILES:
+            self._profiles.popitem(last=False)
+        return sheet
 
     def _examine(self, candidate: Candidate) -> Known | None:
         """What a look at the program found when it was first asked about. Looks are recorded by

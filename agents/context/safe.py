@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from kernelwright.agents.chat import Message
 
@@ -70,12 +71,13 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The values of an environment that look like keys, the longest first: those whose name says
     so, and any that is as long and mixed as keys are.
     """
-    found = {
-        value
-        for name, value in environment.items()
-        if (len(value) >= 8 and _SECRET_NAME.search(name)) or _is_mixed(value)
-    }
+    found = {value for name, value in environment.items() if _is_secret(name, value)}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(name: str, value: str) -> bool:
+    return bool(len(value) >= 8 and _SECRET_NAME.search(name)) or _is_mixed(value)
 
 
 def _is_mixed(value: str) -> bool:
@@ -93,7 +95,9 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     return _KEYS.sub(REMOVED, text)
 
 
-def without_secrets(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Messages without the keys of this process's environment."""
-    secrets = secrets_of(os.environ)
-    return tuple((role, redacted(text, secrets)) for role, text in messages)
+def without_secrets(
+    messages: Iterable[Message], secrets: Sequence[str] | None = None
+) -> tuple[Message, ...]:
+    """Messages without keys: those given, or else of this process's environment."""
+    known = secrets_of(os.environ) if secrets is None else secrets
+    return tuple((role, redacted(text, known)) for role, text in messages)

@@ -48,11 +48,12 @@ def shrink(values: Values, tokens: int | None, render: Callable[[Values], Messag
     """
     cut: Counter[str] = Counter()
     for part in PARTS:
-        for smaller, saved in _steps(values, part):
-            if _room(values, part) <= part.characters:
-                break
-            del saved
+        room = _room(values, part)
+        for smaller, saved in _steps(values, part) if room > part.characters else ():
             values, cut[part.name] = smaller, cut[part.name] + 1
+            room -= saved
+            if room <= part.characters:
+                break
     messages = render(values)
     most = None if tokens is None else tokens * CHARACTERS_A_TOKEN
     if most is None or _size(messages) <= most:
@@ -100,8 +101,8 @@ def _weight(entry: Any) -> int:
     """The characters of an entry: a line, or a record of texts."""
     if isinstance(entry, str):
         return len(entry)
-    names = getattr(type(entry), "__slots__", ())
-    return sum(len(v) for v in (getattr(entry, name) for name in names) if isinstance(v, str))
+    values = [getattr(entry, name) for name in getattr(type(entry), "__slots__", ())]
+    return sum([len(value) for value in values if isinstance(value, str)])
 
 
 def _oldest_rows(values: Values, part: Part) -> Iterator[tuple[Values, int]]:

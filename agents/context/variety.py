@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from kernelwright.env.types import Candidate, Language
 from kernelwright.search.trial import Trial
@@ -10,6 +11,7 @@ from kernelwright.search.trial import Trial
 Marks = frozenset[str]
 
 
+@lru_cache(maxsize=1024)
 def marks_of(candidate: Candidate) -> Marks:
     """What a candidate is told from others by: knobs with their values, directives, or lines."""
     if candidate.language is Language.SOURCE:
@@ -60,6 +62,8 @@ def spread(trials: Sequence[Trial], most: int, *, but: Collection[Candidate] = (
     """Trials that differ from each other and from those in ``but``: the best, then each time the
     one that is farthest from all that are chosen, the better of equals.
     """
+    if not most:
+        return []
     taken = {candidate.key for candidate in but}
     rest = {t.candidate.key: t for t in trials if t.candidate.key not in taken}
     left = sorted(rest.values(), key=lambda t: (-(t.objective or 0.0), t.number))

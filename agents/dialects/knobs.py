@@ -40,7 +40,10 @@ class Knobs:
     def facts(self) -> Mapping[str, Any]:
         """The knobs, and the rules between them."""
         return {
-            "knobs": self._space.knobs,
+            "knobs": [
+                {"name": knob.name, "doc": knob.doc, "listed": ", ".join(map(_json, knob.values))}
+                for knob in self._space.knobs
+            ],
             "rules": list(map(_rule, self._space.constraints)),
             "template": None if self._template is None else fenced(self._template, "c"),
         }
@@ -110,6 +113,11 @@ class Knobs:
         }
 
 
+def _json(value: Scalar) -> str:
+    """A value as it is written in an answer."""
+    return json.dumps(value)
+
+
 def _rule(constraint: Constraint) -> str:
     """A rule as text, then the names that it defines, each from those before it."""
     given = [f"{name} = {value}" for name, value in constraint.constants]
@@ -123,11 +131,13 @@ class _TwiceError(Exception):
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object, whose second value for a name would silently take the first one's place."""
-    times = Counter(name for name, _ in pairs)
-    for name, found in times.items():
+    once = dict(pairs)
+    if len(once) == len(pairs):
+        return once
+    for name, found in Counter(name for name, _ in pairs).items():
         if found > 1:
             raise _TwiceError(f"expected one value for {name!r:.40}, found {found}")
-    return dict(pairs)
+    return once
 
 
 def _no_constant(text: str) -> float:

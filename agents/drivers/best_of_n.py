@@ -9,50 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
-from kernelwright.agents.options import MaxTokens, Structured, Temperature
 from kernelwright.agents.talk import Turn
-from kernelwright.env.types import Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
 HINT = "whatever you expect to be fastest"
 
 
+@agent("best_of_n", without=("history", "parents", "inspirations", "attempts"), temperature=1.0)
 class BestOfN:
     """Independent answers to one question: the baseline of agents."""
 
-    def __init__(
-        self,
-        space: Any,
-        *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 1.0,
-        structured: Structured = False,
-    ) -> None:
-        self._desk = Desk(
-            space,
-            name="best_of_n",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-        )
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._question: Turn | None = None
 
     @property

@@ -11,37 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.instructions import Instructions
 from kernelwright.agents.drivers.islands import Islands
 from kernelwright.agents.marks import PLAN
-from kernelwright.agents.options import Attempts, History, MaxTokens, Structured, Temperature
 from kernelwright.agents.talk import Draft, Idea, Reply, Said, Turn
-from kernelwright.env.types import Candidate, Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.trial import Trial
 
 
+@agent("evolve", without=("parents",))
 class Evolve:
     """Islands of programs whose mutations and crossovers a model writes."""
 
     def __init__(
         self,
-        space: Any,
+        desk: Desk,
         *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
         islands: Annotated[int, Field(ge=1, le=32, description="populations apart")] = 3,
         population: Annotated[
             int, Field(ge=1, le=100, description="trials that an island keeps as parents")
@@ -58,31 +49,11 @@ class Evolve:
         instructions: Annotated[
             int, Field(ge=0, le=6, description="instructions that compete; 0 is none")
         ] = 0,
-        history: History = 8,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
-        structured: Structured = False,
     ) -> None:
-        self._count, self._batch = islands, batch
-        self._crossover, self._shown, self._attempts = crossover, inspirations, attempts
+        self._desk, self._count = desk, islands
+        self._crossover, self._shown = crossover, inspirations
         self._islands = Islands(islands, population, migration)
         self._instructions = Instructions(instructions) if instructions else None
-        self._desk = Desk(
-            space,
-            name="evolve",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-            history=history,
-        )
 
     @property
     def stopped(self) -> str | None:
@@ -108,7 +79,7 @@ class Evolve:
     def _think(self, number: int) -> Idea:
         desk = self._desk
         rng = desk.rng(number)
-        island = ((desk.talk.asks - 1) * self._batch + number) % self._count
+        island = ((desk.talk.asks - 1) * desk.batch + number) % self._count
         mother = self._islands.pick(island, rng)
         is_crossed = mother is not None and rng.random() < self._crossover
         father = self._islands.pick(island, rng, but=mother) if is_crossed else None
@@ -123,7 +94,7 @@ class Evolve:
         start = desk.dialect.start() if mother is None else mother.candidate
         shown = None if start is None else desk.parent(start)
         turn = Turn(desk.page(number, shown, *added), start)
-        _, reply = yield from desk.insisted(turn, self._attempts)
+        _, reply = yield from desk.insisted(turn)
         if not isinstance(reply, Draft):
             return None
         self._islands.expect(reply.candidate, island)
@@ -149,7 +120,7 @@ class Evolve:
         other = desk.text("second", parent=desk.parent(father.candidate))
         role = desk.text("joining")
         page = desk.page(number, desk.parent(mother.candidate), other, role, mark=PLAN)
-        _, reply = yield from desk.insisted(Turn(page, mother.candidate, 1, PLAN), self._attempts)
+        _, reply = yield from desk.insisted(Turn(page, mother.candidate, 1, PLAN))
         if not isinstance(reply, Said):
             return [other]
         return [other, desk.text("plan", plan=reply.value, move=None)]

@@ -17,23 +17,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kernelwright.agents.chat import ChatModel, digest
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
+from kernelwright.agents.chat import digest
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.templates import Templates
-from kernelwright.agents.options import (
-    Attempts,
-    History,
-    MaxTokens,
-    Parents,
-    Structured,
-    Temperature,
-)
 from kernelwright.agents.talk import Turn, Useless
 from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob, Language, Problem, Proposal
-from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.driver import Driver
 from kernelwright.search.drivers import DRIVERS
 from kernelwright.search.trial import Trial, event
 
@@ -43,20 +35,14 @@ UNFIT = ("listed",)
 TRIAL_SPACE = KnobSpace([Knob("A", (1, 2)), Knob("B", (1, 2))])
 
 
+@agent("hybrid")
 class Hybrid:
     """A model's seeds, polished by a classical driver."""
 
     def __init__(
         self,
-        space: Any,
+        desk: Desk,
         *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
         polish: Annotated[
             str, Field(description="the driver that goes on, with its default options")
         ] = "auto",
@@ -69,29 +55,9 @@ class Hybrid:
         tuning: Annotated[
             int, Field(ge=1, description="of C: trials of a template's macros in a round")
         ] = 16,
-        history: History = 8,
-        parents: Parents = 3,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
-        structured: Structured = False,
     ) -> None:
-        self._desk = Desk(
-            space,
-            name="hybrid",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-            history=history,
-            parents=parents,
-        )
+        self._desk = desk
+        space, problem, seed, batch = desk.space, desk.problem, desk.seed, desk.batch
         name = f"hybrid {polish}"
 
         def make(knobs: Any, salt: object) -> Driver:
@@ -101,14 +67,10 @@ class Hybrid:
         self._way: Seeded | Templates
         if space.language is Language.SOURCE:
             polisher(polish, TRIAL_SPACE, seed=seed, batch=batch, problem=problem)
-            self._way = Templates(
-                self._desk, make, seeds=seeds, tuning=tuning, attempts=attempts, name=name
-            )
+            self._way = Templates(desk, make, seeds=seeds, tuning=tuning, name=name)
         else:
             driver = polisher(polish, space, seed=seed, batch=batch, problem=problem)
-            self._way = Seeded(
-                self._desk, driver, journal, seeds=seeds, test=test, attempts=attempts, name=name
-            )
+            self._way = Seeded(desk, driver, seeds=seeds, test=test, name=name)
 
     @property
     def stopped(self) -> str | None:
@@ -135,10 +97,8 @@ class Seeded:
     Args:
         desk: where the model is asked.
         driver: the classical one.
-        journal: the campaign's record.
         seeds: how many the model proposes.
         test: the driver's own proposals that they must beat.
-        attempts: calls for one seed.
         name: the proposer of what the driver proposes.
     """
 
@@ -146,15 +106,13 @@ class Seeded:
         self,
         desk: Desk,
         driver: Driver,
-        journal: Journal,
         *,
         seeds: int,
         test: int,
-        attempts: int,
         name: str,
     ) -> None:
-        self._desk, self._polisher, self._journal, self._name = desk, driver, journal, name
-        self._left, self._test, self._attempts = seeds, test, attempts
+        self._desk, self._polisher, self._name = desk, driver, name
+        self._left, self._test = seeds, test
         self._sown: set[str] = set()  # keys of seeds
         self._seeds: list[Trial] = []  # told, and not decided about
         self._own: list[Trial] = []  # of the polisher before the decision
@@ -230,7 +188,7 @@ class Seeded:
         ]
         keys = [seed.candidate.key for seed in kept]
         dropped = len(self._seeds) - len(kept)
-        self._journal.record(event(SEEDS, self._desk.talk.asks, kept=keys, dropped=dropped))
+        self._desk.journal.record(event(SEEDS, self._desk.talk.asks, kept=keys, dropped=dropped))
         self._seeds = []
         if kept:
             self._polisher.tell(kept)
@@ -241,7 +199,7 @@ class Seeded:
         return Turn(desk.page(slot, parent), candidate)
 
     def _mend(self, turn: Turn, useless: Useless) -> Turn | None:
-        return self._desk.mended(turn, useless, self._attempts)
+        return self._desk.mended(turn, useless)
 
 
 def polisher(name: str, space: Any, *, seed: int, batch: int, problem: Problem) -> Driver:

@@ -10,25 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.memory import failure_of, speedup
-from kernelwright.agents.options import (
-    Attempts,
-    History,
-    MaxTokens,
-    Parents,
-    Structured,
-    Temperature,
-)
 from kernelwright.agents.talk import Draft, Idea, Turn
-from kernelwright.env.types import Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
 MEND = "Mend it: keep the idea, remove what the judge names."
@@ -48,46 +38,18 @@ class Open:
     programs: int
 
 
+@agent("refine")
 class Refine:
     """Repairs and improves one program over several turns, then starts afresh."""
 
     def __init__(
         self,
-        space: Any,
+        desk: Desk,
         *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
         turns: Annotated[int, Field(ge=1, le=32, description="programs of one conversation")] = 4,
-        history: History = 8,
-        parents: Parents = 3,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
-        structured: Structured = False,
     ) -> None:
-        self._turns, self._attempts = turns, attempts
+        self._desk, self._turns = desk, turns
         self._open: dict[int, Open] = {}
-        self._desk = Desk(
-            space,
-            name="refine",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-            history=history,
-            parents=parents,
-        )
 
     @property
     def stopped(self) -> str | None:
@@ -111,7 +73,7 @@ class Refine:
         turn = None if waiting is None else self._continued(waiting)
         programs = 1 if waiting is None or turn is None else waiting.programs + 1
         turn = turn or self._fresh(number)
-        turn, reply = yield from self._desk.insisted(turn, self._attempts)
+        turn, reply = yield from self._desk.insisted(turn)
         if not isinstance(reply, Draft):
             return None
         self._open[number] = Open(turn, reply.text, reply.candidate.key, programs)

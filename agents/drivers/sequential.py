@@ -8,54 +8,22 @@ is meant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.memory import Row, failure_of, speedup
-from kernelwright.agents.options import Attempts, MaxTokens, Structured, Temperature
 from kernelwright.agents.talk import Turn, Useless
-from kernelwright.env.types import Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
 
+@agent("sequential", without=("history", "parents", "inspirations"))
 class Sequential:
     """A chain of answers, each to the last one's verdict."""
 
-    def __init__(
-        self,
-        space: Any,
-        *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
-        structured: Structured = False,
-    ) -> None:
-        self._attempts = attempts
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._last: Trial | None = None
-        self._desk = Desk(
-            space,
-            name="sequential",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-        )
 
     @property
     def stopped(self) -> str | None:
@@ -93,4 +61,4 @@ class Sequential:
         )
 
     def _mend(self, turn: Turn, useless: Useless) -> Turn | None:
-        return self._desk.mended(turn, useless, self._attempts)
+        return self._desk.mended(turn, useless)

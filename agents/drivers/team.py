@@ -10,24 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.marks import PLAN, REVIEW, Plan
 from kernelwright.agents.memory import Parent
-from kernelwright.agents.options import (
-    Attempts,
-    History,
-    MaxTokens,
-    Parents,
-    Structured,
-    Temperature,
-)
 from kernelwright.agents.talk import Draft, Idea, Reply, Said, Turn, Useless
-from kernelwright.env.types import Candidate, Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.trial import Trial
 
 DECLINED = "declined"
@@ -42,45 +31,13 @@ class Order:
     parent: Parent | None
 
 
+@agent("team")
 class Team:
     """A planner, a coder and a verifier."""
 
-    def __init__(
-        self,
-        space: Any,
-        *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
-        history: History = 8,
-        parents: Parents = 3,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
-        structured: Structured = False,
-    ) -> None:
-        self._attempts = attempts
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._order: Order | None = None
-        self._desk = Desk(
-            space,
-            name="team",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=structured,
-            history=history,
-            parents=parents,
-        )
 
     @property
     def stopped(self) -> str | None:
@@ -109,7 +66,7 @@ class Team:
         move = order.plan.moves[number % len(order.plan.moves)]
         section = desk.text("plan", plan=order.plan, move=move)
         turn = Turn(desk.page(number, order.parent, section, hint=move), order.candidate)
-        turn, reply = yield from desk.insisted(turn, self._attempts)
+        turn, reply = yield from desk.insisted(turn)
         for last in (False, True):
             if not isinstance(reply, Draft):
                 return None
@@ -120,7 +77,7 @@ class Team:
             if last:
                 return None
             again = desk.follow(turn, reply.text, desk.text("declined", reason=reason))
-            turn, reply = yield from desk.insisted(again, self._attempts)
+            turn, reply = yield from desk.insisted(again)
         return None
 
     def _planned(self, number: int) -> Generator[Turn, Reply, Order | None]:
@@ -128,8 +85,8 @@ class Team:
         # The best at every other ask: what can be done about one program comes to an end.
         greedy = number == 0 and desk.talk.asks % 2 == 1
         candidate, parent = desk.memory.parent(desk.rng(number), greedy=greedy)
-        page = desk.page(number, parent, desk.text("planner", count=desk.batch), mark=PLAN)
-        _, reply = yield from desk.insisted(Turn(page, candidate, 1, PLAN), self._attempts)
+        page = desk.page(number, parent, desk.said("planner", count=desk.batch), mark=PLAN)
+        _, reply = yield from desk.insisted(Turn(page, candidate, 1, PLAN))
         return Order(reply.value, candidate, parent) if isinstance(reply, Said) else None
 
     def _reviewed(

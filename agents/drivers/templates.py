@@ -43,7 +43,6 @@ class Templates:
         make: the driver over the macros of a template, by its space and key.
         seeds: programs of a round.
         tuning: trials of a template.
-        attempts: calls for one program.
         name: the proposer of tuned programs.
     """
 
@@ -54,11 +53,10 @@ class Templates:
         *,
         seeds: int,
         tuning: int,
-        attempts: int,
         name: str,
     ) -> None:
         self._desk, self._make, self._name = desk, make, name
-        self._seeds, self._most, self._attempts = seeds, tuning, attempts
+        self._seeds, self._most = seeds, tuning
         self._left = seeds
         self._tuned: set[str] = set()
         self._tuning: Tuning | None = None
@@ -136,4 +134,4 @@ class Templates:
         return Turn(desk.page(slot, parent, desk.text("tunables")), candidate)
 
     def _mend(self, turn: Turn, useless: Useless) -> Turn | None:
-        return self._desk.mended(turn, useless, self._attempts)
+        return self._desk.mended(turn, useless)

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from kernelwright.agents.chat import ChatModel
-from kernelwright.agents.context.surroundings import NOTHING, Surroundings
+from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.bench import OPTIONAL, Bench, ToolError
 from kernelwright.agents.drivers.estimate import Estimator
 from kernelwright.agents.marks import ACTION, Action
 from kernelwright.agents.memory import failure_of, speedup
-from kernelwright.agents.options import Attempts, History, MaxTokens, Parents, Temperature
 from kernelwright.agents.talk import Draft, Idea, Said, Turn, Useless
 from kernelwright.env.options import OptionError
-from kernelwright.env.types import Candidate, Problem, Proposal
-from kernelwright.search.driver import Journal
+from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.trial import Trial
 
 JUDGED = (
@@ -33,7 +30,6 @@ JUDGED = (
     ("submit(program)", f"have it judged, and end; {OPTIONAL}"),
 )
 TOOL = "tool"
-MOST_RECORDED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +45,14 @@ class Session:
     measured: int
 
 
+@agent("tool_loop", without=("structured", "edits"))
 class ToolLoop:
     """Acts through tools before it has a program judged."""
 
     def __init__(
         self,
-        space: Any,
+        desk: Desk,
         *,
-        seed: int,
-        batch: int,
-        problem: Problem,
-        backend: ChatModel,
-        prompt: str,
-        journal: Journal,
-        context: Surroundings = NOTHING,
         steps: Annotated[
             int, Field(ge=1, le=64, description="actions before a program is judged")
         ] = 8,
@@ -73,31 +63,11 @@ class ToolLoop:
             str,
             Field(description="what estimates: ridge, trees, prior, a CPU table or a dotted path"),
         ] = "ridge",
-        history: History = 8,
-        parents: Parents = 3,
-        attempts: Attempts = 2,
-        max_tokens: MaxTokens = 4096,
-        temperature: Temperature = 0.8,
     ) -> None:
-        self._steps, self._measurements, self._attempts = steps, measurements, attempts
+        self._desk = desk
+        self._steps, self._measurements = steps, measurements
         self._open: dict[int, Session] = {}
-        self._estimator = Estimator(model, space, seed=seed, problem=problem)
-        self._desk = Desk(
-            space,
-            name="tool_loop",
-            seed=seed,
-            batch=batch,
-            problem=problem,
-            backend=backend,
-            prompt=prompt,
-            journal=journal,
-            context=context,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            structured=False,
-            history=history,
-            parents=parents,
-        )
+        self._estimator = Estimator(model, desk.space, seed=desk.seed, problem=desk.problem)
         if self._desk.dialect.start() is None:
             raise OptionError("name", "a space with a program to start from", "one without")
 
@@ -131,7 +101,7 @@ class ToolLoop:
             bench, origin, measured = waiting.bench, waiting.origin, waiting.measured
         said: Said | None = None
         for left in reversed(range(self._steps)):
-            turn, reply = yield from desk.insisted(turn, self._attempts)
+            turn, reply = yield from desk.insisted(turn)
             if not isinstance(reply, Said):
                 break
             said = reply
@@ -140,7 +110,7 @@ class ToolLoop:
                 if said.value.tool == "measure" and measured < self._measurements:
                     self._open[number] = Session(turn, said.text, bench, origin, measured + 1)
                 return result
-            desk.talk.note(TOOL, said.slot, tool=said.value.tool, said=result[:MOST_RECORDED])
+            desk.talk.note(TOOL, said.slot, tool=said.value.tool)
             turn = self._told(turn, said.text, bench, result, left)
         # What is under work when the steps are used up, or no action can be read any more.
         if said is None or bench.current == origin:
@@ -154,8 +124,8 @@ class ToolLoop:
         start, parent = desk.memory.parent(desk.rng(number), greedy=number == 0)
         assert start is not None
         bench = Bench(desk.space, desk.dialect, start, lambda c: self._estimator.expected(c, start))
-        tools = [*bench.tools(), *(JUDGED if self._measurements else JUDGED[1:])]
-        section = desk.text("tools", tools=tools, steps=self._steps)
+        tools = (*bench.tools(), *(JUDGED if self._measurements else JUDGED[1:]))
+        section = desk.said("tools", tools=tools, steps=self._steps)
         return Turn(desk.page(number, parent, section, mark=ACTION), start, 1, ACTION), bench, start
 
     def _continued(self, waiting: Session) -> Turn | None:

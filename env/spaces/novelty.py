@@ -70,14 +70,19 @@ class Forms:
             **dict(self._problem.unscheduled),
             **{name: as_declared(self._knobs.get(name), value) for name, value in given.items()},
         }
-        if set(values) == set(self._knobs) and all(
-            _has(self._knobs[name], value) for name, value in values.items()
-        ):
-            if self._problem.template is not None:
-                return macro_form(self._problem.template, values)
-            if self._problem.sketch is not None:
-                return self._of_trace(self._problem.sketch(values))
+        template, sketch = self._problem.template, self._problem.sketch
+        if (template is not None or sketch is not None) and self._are_all(values):
+            if template is not None:
+                return macro_form(template, values)
+            if sketch is not None:
+                return self._of_trace(sketch(values))
         return f"knobs:{_compact(values)}"
+
+    def _are_all(self, values: Mapping[str, Scalar]) -> bool:
+        """Whether these are a value of each knob."""
+        return set(values) == set(self._knobs) and all(
+            _has(self._knobs[name], value) for name, value in values.items()
+        )
 
     def _of_trace(self, trace: Trace) -> str:
         """The loop nests of all workloads; of what may not be applied, or has no loops here, the
@@ -146,6 +151,8 @@ def as_declared(knob: Knob | None, value: Scalar) -> Scalar:
     as it is, and the space says what is wrong with it.
     """
     if knob is not None and isinstance(value, float | int) and not isinstance(value, bool):
+        if value in knob.values and type(knob.values[knob.values.index(value)]) is type(value):
+            return value
         for known in knob.values:
             if isinstance(known, float | int) and not isinstance(known, bool) and known == value:
                 return known

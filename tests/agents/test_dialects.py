@@ -18,7 +18,7 @@ from kernelwright.agents.dialects.schedule import directive_help
 from kernelwright.agents.dialects.source import Source, prototype
 from kernelwright.agents.programmer.knobs import obeys, read_choices, read_rules
 from kernelwright.agents.programmer.reading import read_prompt
-from kernelwright.agents.sheet import problem_sheet
+from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.source import SourceSpace
@@ -295,8 +295,7 @@ def test_rules_are_read_with_the_names_they_define(worlds):
 def prompt_values(world):
     spoken = dialect_for(world.space, world.problem)
     return {
-        "problem": problem_sheet(world.problem),
-        "dialect": {"name": spoken.name, "facts": spoken.facts()},
+        **lasting_values(world.problem, spoken),
         **dict.fromkeys(("tried", "pending", "failures"), ()),
         "parent": None,
         "count": 0,

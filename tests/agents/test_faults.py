@@ -60,10 +60,10 @@ FAULTS = {
     "403": (failure(403), *ENDED),
     "404": (failure(404, "no such model"), *ENDED),
     "422": (failure(422, "odd"), *ENDED),
-    "400, context by code": (failure(400, code="context_length_exceeded"), "lost", ONCE),
-    "400, context by type": (failure(400, "n", type="exceed_context_size_error"), "lost", ONCE),
-    "400, context in words": (failure(400, "maximum context length is 9"), "lost", ONCE),
-    "413": (failure(413), "lost", ONCE),
+    "400, context by code": (failure(400, code="context_length_exceeded"), "too_long", ONCE),
+    "400, context by type": (failure(400, "n", type="exceed_context_size_error"), "too_long", ONCE),
+    "400, context in words": (failure(400, "maximum context length is 9"), "too_long", ONCE),
+    "413": (failure(413), "too_long", ONCE),
     "no connection": (raised(httpx2.ConnectError), *LOST),
     "connection dropped": (raised(httpx2.RemoteProtocolError), *LOST),
     "reading broke off": (raised(httpx2.ReadError), *LOST),
@@ -154,7 +154,7 @@ def test_the_matrix_is_large_and_has_every_class():
     assert len(FAULTS) >= 24
     kinds = {kind for _, kind, _ in FAULTS.values()}
     classes = {"truncated", "refused", "empty", "unparsable", "wrong_schema", "illegal"}
-    assert kinds == {*classes, "lost", "ended", "proposed"}
+    assert kinds == {*classes, "lost", "too_long", "ended", "proposed"}
 
 
 @pytest.mark.parametrize("retries", [0, 1, 5])

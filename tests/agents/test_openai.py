@@ -392,6 +392,14 @@ def test_the_client_is_not_imported_before_a_call():
     assert done.stdout.strip() == "False"
 
 
+def test_a_call_is_given_no_more_time_than_there_is(server, backend):
+    found = backend(failure(500), deadline=300.0, retries=20)
+    found.keep_to(lambda: 5.0)
+    assert error_of(found).kind == "transient"
+    assert sum(slept(found)) <= 5.0
+    assert 1 < len(server.asked) < 20
+
+
 def test_a_server_that_stalls_holds_a_call_no_longer_than_its_deadline(server, backend):
     found = backend(trickle, deadline=0.5, timeout=60.0)
     found.pass_through(Gate())

@@ -112,7 +112,7 @@ def test_a_store_of_another_version_is_refused(tmp_path):
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version=99")
     db.close()
-    with pytest.raises(StoreError, match="expected store version 2, found 99"):
+    with pytest.raises(StoreError, match="expected store version 3, found 99"):
         SqliteStore(path)
 
 
