@@ -7,7 +7,7 @@ import json
 import re
 from random import Random
 
-from kernelwright.agents.programmer import knobs
+from kernelwright.agents.programmer import knobtext
 from kernelwright.agents.programmer.ctext import blanked
 from kernelwright.agents.programmer.faulty import Fault
 from kernelwright.agents.programmer.plan import language_of
@@ -46,7 +46,7 @@ def found_fault(sheet: Sheet) -> str | None:
 
 
 def _in_knobs(sheet: Sheet, text: str) -> str | None:
-    choices = knobs.read_choices(sheet)
+    choices = knobtext.read_choices(sheet)
     try:
         values = json.loads(text)
     except ValueError:
@@ -56,7 +56,7 @@ def _in_knobs(sheet: Sheet, text: str) -> str | None:
     for name, value in values.items():
         if value not in choices[name]:
             return f"{name} has no value {json.dumps(value):.40}"
-    return None if knobs.obeys(knobs.read_rules(sheet), values) else "it breaks a rule"
+    return None if knobtext.obeys(knobtext.read_rules(sheet), values) else "it breaks a rule"
 
 
 def _in_schedule(text: str) -> str | None:
