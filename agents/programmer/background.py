@@ -72,9 +72,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """``extents`` by name, in order; ``machine`` is None where nothing is told; ``facts`` of the parent's profile, shares of a time as such;
-    ``bound`` is what limits the parent, ``log`` what a compiler said of it; ``others`` are good
-    programs of this search, ``winners`` of others, and ``advice`` the words of other passages.
+    """``extents`` by name, in order; ``machine`` is None where nothing is told.
+
+    ``facts`` are of the parent's profile, shares of a time as such; ``bound`` is what limits it,
+    ``log`` what a compiler said of it; ``others`` are good programs of this search, ``winners`` of
+    others, and ``advice`` the words of other passages.
     """
 
     extents: tuple[tuple[str, int], ...] = ()
@@ -89,6 +91,9 @@ class Background:
     def fact(self, name: str) -> float | None:
         """A fact of the profile, None if it is not told."""
         return dict(self.facts).get(name)
+
+
+NOTHING = Background()
 
 
 def read_background(parts: Mapping[str, str]) -> Background:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.agents.programmer.ctext import Loop, all_loops, blanked, flush, loops, replaced
 
@@ -28,11 +28,14 @@ _GREATEST = re.compile(r"if \((?P<e>.+) > (?P<s>\w+)\) (?P=s) = (?P=e);")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An edit: what it is called, the text after it, and how much it promises."""
+    """An edit: what it is called, the text after it, how much it promises, and the lines on which
+    the loop that it changes begins and ends, pragmas included.
+    """
 
     name: str
     text: str
     promise: float
+    lines: tuple[int, int] = (0, 0)
 
 
 def moves(text: str, spans: list[tuple[int, int]]) -> list[Move]:
@@ -40,7 +43,8 @@ def moves(text: str, spans: list[tuple[int, int]]) -> list[Move]:
     out = []
     for loop in all_loops(text):
         if any(low <= loop.start and loop.end <= high for low, high in spans):
-            out += list(_moves_of(text, loop))
+            lines = text.count("\n", 0, loop.start) + 1, text.count("\n", 0, loop.end) + 1
+            out += [replace(move, lines=lines) for move in _moves_of(text, loop)]
     return [move for move in out if len(move.text) <= MOST_TEXT]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from kernelwright.agents.chat import Message
 from kernelwright.agents.dialects.fences import blocks
 from kernelwright.agents.programmer.background import (
+    NOTHING,
     Background,
     Result,
     lines_of,
@@ -63,7 +64,7 @@ class Sheet:
     heard: str = ""
     is_bare: bool = False
     forms: tuple[str, ...] = ()
-    around: Background = Background()
+    around: Background = NOTHING
 
     @property
     def seen(self) -> frozenset[str]:
