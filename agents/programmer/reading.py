@@ -19,6 +19,7 @@ from kernelwright.agents.programmer.background import (
     lines_of,
     read_background,
 )
+from kernelwright.agents.programmer.directives import listed
 
 # What an answer may be: the marks of its fenced block.
 MARKS = ("json", "python", "steps", "c", "edit", "plan", "review", "action")
@@ -70,7 +71,7 @@ class Sheet:
     def seen(self) -> frozenset[str]:
         """The lines of everything that may not be proposed again."""
         failed = (text for text, _ in self.failures)
-        others = ("; ".join(r.text.splitlines()) for r in self.around.others)
+        others = (listed(r.text) for r in self.around.others)
         return frozenset([*(r.text for r in self.results), *self.pending, *failed, *others])
 
 

@@ -9,6 +9,7 @@ from random import Random
 
 from kernelwright.agents.programmer import knobtext
 from kernelwright.agents.programmer.ctext import blanked
+from kernelwright.agents.programmer.directives import listed
 from kernelwright.agents.programmer.faulty import Fault
 from kernelwright.agents.programmer.plan import language_of
 from kernelwright.agents.programmer.reading import Sheet
@@ -38,7 +39,9 @@ def found_fault(sheet: Sheet) -> str | None:
     text, language = sheet.shown or sheet.parent, language_of(sheet)
     if not text.strip():
         return "there is no program"
-    if " ".join(text.split()) in {" ".join(row.split()) for row in sheet.seen}:
+    if listed(text) in sheet.seen or " ".join(text.split()) in {
+        " ".join(row.split()) for row in sheet.seen
+    }:
         return "it is listed already"
     if language == "json":
         return _in_knobs(sheet, text)

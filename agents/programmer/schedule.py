@@ -11,6 +11,7 @@ from itertools import product
 
 from kernelwright.agents.dialects.fences import blocks
 from kernelwright.agents.programmer.background import Background, Machine
+from kernelwright.agents.programmer.directives import applied, directives, has_steps, listed
 from kernelwright.agents.programmer.nests import Plan, read_nests, read_plan, write
 from kernelwright.agents.programmer.reading import Sheet
 
@@ -33,7 +34,7 @@ def propose(sheet: Sheet, rng: random.Random, skill: float) -> str:
     refused = sheet.wrong is not None and sheet.wrong[0] == "illegal"
     if refused and rng.random() < 0.3 + 0.7 * skill:
         mended = _mend(sheet)
-        if mended is not None and line_of(mended) not in sheet.seen:
+        if mended is not None and listed(mended) not in sheet.seen:
             return mended
     if read_nests(sheet.rules) and rng.random() < skill:
         return _planned(sheet, rng, blind=repeated)
@@ -59,12 +60,12 @@ def _planned(sheet: Sheet, rng: random.Random, *, blind: bool) -> str:
         told = advised(plan, parent, sheet.around)
         return plan.promise(machine) + lent + told + rng.gauss(0, 0.15)
 
-    fresh = [plan for plan, text in plans.items() if text and line_of(text) not in seen]
+    fresh = [plan for plan, text in plans.items() if text and listed(text) not in seen]
     fresh = _as_planned(sheet.plan, fresh) or fresh
     won = {
         winner.text: winner.height * winner.trust + rng.gauss(0, 0.15)
         for winner in sheet.around.winners
-        if not blind and line_of(winner.text) not in seen
+        if not blind and listed(winner.text) not in seen
     }
     offered = won | {plans[plan]: hope(plan) for plan in fresh}
     return max(offered, key=offered.__getitem__) if offered else random_step(sheet, rng)
@@ -77,11 +78,9 @@ def _learned(
     that is believed: those that are listed, and those of other good programs and of winners.
     """
     own = {r.text: r.height for r in sheet.results}
-    own |= {line_of(r.text): r.height for r in sheet.around.others}
+    own |= {listed(r.text): r.height for r in sheet.around.others}
     seen = sheet.seen.difference(sheet.pending)
-    tried = (
-        (plan, own.get(line_of(text))) for plan, text in plans.items() if line_of(text) in seen
-    )
+    tried = ((plan, own.get(listed(text))) for plan, text in plans.items() if listed(text) in seen)
     out = [(p, DREAD if h is None else h - p.promise(machine), 1.0) for p, h in tried]
     for winner in sheet.around.winners:
         plan = read_plan(winner.text)
@@ -150,11 +149,6 @@ def _plans(rules: str) -> dict[Plan, str]:
     return {plan: write(plan, nests) for plan in (Plan(*values) for values in grid)}
 
 
-def directives(text: str) -> list[str]:
-    """The directives of a block, one a line."""
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-
-
 def random_step(sheet: Sheet, rng: random.Random) -> str:
     """The parent with one directive more, or one less."""
     nests, parent = read_nests(sheet.rules), directives(sheet.parent)
@@ -179,7 +173,10 @@ def _mend(sheet: Sheet) -> str | None:
     found = blocks(sheet.said)
     if not found or sheet.wrong is None:
         return None
-    lines = [line for line in found[-1].text.splitlines() if line.strip()]
+    said = found[-1].text
+    if has_steps(said):
+        said = "\n".join(applied(directives(sheet.parent), said.splitlines()))
+    lines = directives(said)
     op, _, reason = sheet.wrong[1].partition(": ")
     named = set(re.findall(r"\w+", reason))
 
@@ -190,8 +187,3 @@ def _mend(sheet: Sheet) -> str | None:
     drop = max(range(len(lines)), key=blame, default=0)
     kept = [line for i, line in enumerate(lines) if i != drop]
     return "".join(f"{line}\n" for line in kept) if lines else None
-
-
-def line_of(text: str) -> str:
-    """A schedule as prompts list it."""
-    return "; ".join(text.splitlines()) or "pass"
