@@ -39,13 +39,15 @@ class Move:
 
 
 def moves(text: str, spans: list[tuple[int, int]]) -> list[Move]:
-    """Every edit of a loop that lies in one of the spans, in the order of the text."""
-    out = []
+    """Every edit of a loop that lies in one of the spans, in the order of the text; none that only
+    moves lines to the side.
+    """
+    out, words = [], text.split()
     for loop in all_loops(text):
         if any(low <= loop.start and loop.end <= high for low, high in spans):
             lines = text.count("\n", 0, loop.start) + 1, text.count("\n", 0, loop.end) + 1
             out += [replace(move, lines=lines) for move in _moves_of(text, loop)]
-    return [move for move in out if len(move.text) <= MOST_TEXT]
+    return [m for m in out if len(m.text) <= MOST_TEXT and m.text.split() != words]
 
 
 def _moves_of(text: str, loop: Loop) -> Iterator[Move]:
