@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -10,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from table import Row
-from to_target import CAP, SHAPE, Shape, compare, earlier, searches
+from to_target import BATCH, CAP, SHAPE, Shape, compare, earlier, searches
 
 SEEDS = 40
 SKILLS = (0.0, 0.3, 0.7, 1.0)
@@ -78,10 +79,15 @@ def retrieval() -> Iterator[Row]:
         assert shape not in shapes
         with tempfile.TemporaryDirectory() as folder:
             knowing = searches(SEEDS, shape, agents=earlier(Path(folder), shapes))
-        found = compare(knowing, searches(SEEDS, shape), proposals)
+        plain = searches(SEEDS, shape)
+        found = compare(knowing, plain, proposals)
         what = f"{_name(shape)}, proposals to 5%, with and without winners of"
-        met = found.ratio < 1 and found.p < 0.05
-        yield f"{what} {', '.join(map(_name, shapes))}", "< 1x, p < 0.05", found.said, met
+        row = f"{what} {', '.join(map(_name, shapes))}"
+        if statistics.median(map(proposals, plain)) <= BATCH:
+            # The first batch already does; there is nothing to be saved.
+            yield row, "printed", found.said, None
+            continue
+        yield row, "< 1x, p < 0.05", found.said, found.ratio < 1 and found.p < 0.05
 
 
 GROUPS: dict[str, Callable[[], Iterator[Row]]] = {

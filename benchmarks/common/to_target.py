@@ -25,6 +25,7 @@ Shape = tuple[int, int, int]
 WITHIN = 0.05
 # A search that does not get there counts as so many proposals.
 CAP = 120
+BATCH = 4
 SHAPE: Shape = (4096, 4096, 4096)
 
 
@@ -38,7 +39,7 @@ class Spent:
 
 @cache
 def search(seed: int, shape: Shape = SHAPE, agents: str = "{}", driver: str = "{}") -> Spent:
-    """A campaign (``gemm_model_llm``: batches of 4, 2% noise) up to its target.
+    """A campaign (``gemm_model_llm``: 2% noise) up to its target.
 
     Args:
         seed: the campaign's.
@@ -50,6 +51,7 @@ def search(seed: int, shape: Shape = SHAPE, agents: str = "{}", driver: str = "{
         "seed": seed,
         "problem": _problem(shape),
         "budget": {"trials": CAP},
+        "batch": BATCH,
         "agents": {"backend": {"name": "mock"}, **json.loads(agents)},
         "driver": {"name": "llm", **json.loads(driver)},
     }
