@@ -115,7 +115,7 @@ def _passages(
 
         folder = cache_folder_of(campaign.file.cache or CacheSection(), campaign.folder)
         yield from of_cache(problem, device_of(target)[0], folder, section.cache)
-    yield from of_runs(campaign.folder / name for name in section.runs)
+    yield from of_runs((campaign.folder / name for name in section.runs), problem)
     if section.directives and campaign.file.space.kind != "schedule":
         # Where candidates are schedules every prompt has these pages.
         yield from directive_pages()

@@ -25,7 +25,7 @@ from kernelwright.agents.programmer.reading import read_prompt
 
 # Of its behaviour: one version, seed and request make one answer, forever. A change that alters any
 # answer is a new version; it is in the id of every completion, and so in a campaign's record.
-VERSION = 2
+VERSION = 3
 
 
 class Mock:

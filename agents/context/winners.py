@@ -5,6 +5,8 @@ passages.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -19,20 +21,38 @@ from kernelwright.search.tuning.near import near
 BEST_OF_A_KEY = 2
 
 
-def of_runs(folders: Iterable[Path], *, but: Path | None = None) -> Iterator[Passage]:
-    """The winner of each run in some folders that beat its baseline, in the order of names; a
-    folder that holds no run of its own may hold some. What cannot be read is passed over, and so is
-    ``but``.
+def of_runs(
+    folders: Iterable[Path], problem: Problem | None = None, *, but: Path | None = None
+) -> list[Passage]:
+    """The winner of each run in some folders that beat its baseline; a folder that holds no run of
+    its own may hold some. What cannot be read is passed over, and so is ``but``.
+
+    Those of ``problem`` come first, the nearest sizes before others; equals in the order of names.
     """
+    found: list[tuple[float, Passage]] = []
     for folder in folders:
         inside = [folder] if (folder / DATABASE).is_file() else sorted(folder.glob("*/"))
         for each in inside:
             if but is not None and each.resolve() == but.resolve():
                 continue
-            yield from _winner(each)
+            found += _winner(each, problem)
+    return [told for _, told in sorted(found, key=lambda pair: pair[0])]
 
 
-def _winner(folder: Path) -> Iterator[Passage]:
+def _octaves(name: str, label: str, problem: Problem | None) -> float:
+    """How far a workload is from a problem's, in doublings of its extents; infinite of another
+    problem.
+    """
+    if problem is None or name != problem.name:
+        return math.inf
+    own = [e for _, e in problem.workloads[0].extents if isinstance(e, int)]
+    sizes = [int(size) for size in re.findall(r"\d+", label)]
+    if len(own) != len(sizes) or min(sizes, default=0) < 1:
+        return math.inf
+    return sum(abs(math.log2(a / b)) for a, b in zip(sizes, own, strict=True))
+
+
+def _winner(folder: Path, problem: Problem | None) -> Iterator[tuple[float, Passage]]:
     try:
         if not is_begun(folder / DATABASE):
             return
@@ -44,13 +64,12 @@ def _winner(folder: Path) -> Iterator[Passage]:
         return  # nothing was gained
     config = json.loads(meta.get("config", "{}"))
     machine = meta.get("machine") or best.measured.measurements[0].machine
-    yield _passage(
-        "run",
+    name, label = (
         str(config.get("problem", {}).get("name", "")),
         best.measured.measurements[0].workload,
-        machine,
-        (best.candidate, best.objective or 0.0),
     )
+    told = _passage("run", name, label, machine, (best.candidate, best.objective or 0.0))
+    yield _octaves(name, label, problem), told
 
 
 def of_cache(problem: Problem, device: str, folder: Path, most: int) -> Iterator[Passage]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from kernelwright.agents.dialects.fences import fenced
@@ -17,6 +17,7 @@ from kernelwright.agents.programmer import (
     schedulefaults,
     source,
     sourcefaults,
+    steps,
 )
 from kernelwright.agents.programmer.faulty import Fault
 from kernelwright.agents.programmer.reading import Sheet
@@ -52,6 +53,7 @@ _C = Writer(source.propose, sourcefaults.FAULTS)
 WRITERS: dict[str, Writer] = {
     "json": Writer(knobs.propose, knobfaults.FAULTS),
     "python": Writer(schedule.propose, schedulefaults.FAULTS),
+    "steps": Writer(steps.propose, steps.FAULTS),
     "c": _C,
     "edit": _C,
     "plan": Writer(plan.propose, plan.FAULTS),
@@ -71,7 +73,11 @@ class Answer:
 
 
 def answer(sheet: Sheet, fault: str | None, rng: Random, skill: float) -> Answer:
-    """The programmer's answer, or a fault of a class of `faults.FILED_AS`."""
+    """The programmer's answer, or a fault of a class of `faults.FILED_AS`; in one of the forms that
+    the prompt offers.
+    """
+    if len(sheet.forms) > 1:
+        sheet = replace(sheet, mark=rng.choice(sheet.forms))
     if fault == "refused":
         return Answer(None, refusal=REFUSAL, injected=fault)
     if fault == "empty":

@@ -10,11 +10,16 @@ SEARCH, DIVIDER, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 
 def between(before: str, after: str) -> str:
     """The edits that lead from one text to another, in order: each as small as a search for it
-    finds one place only, and none empty.
+    finds one place only, and none empty. Lines that would only move to the side stay where they
+    are.
     """
     old, new = before.splitlines(), after.splitlines()
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     changes = [(a, b, c, d) for kind, a, b, c, d in matcher.get_opcodes() if kind != "equal"]
+    for low, high, first, last in changes:
+        if _words(old[low:high]) == _words(new[first:last]) and high - low == last - first:
+            new[first:last] = old[low:high]
+    changes = [c for c in changes if old[c[0] : c[1]] != new[c[2] : c[3]]]
     if not changes:
         # Nothing changes: the first line that says something is replaced by itself.
         place = next((i for i, line in enumerate(old) if line.strip()), 0)
@@ -28,6 +33,10 @@ def between(before: str, after: str) -> str:
         "\n".join("\n".join([SEARCH, *wanted, DIVIDER, *put, REPLACE]) for wanted, put in edits)
         + "\n"
     )
+
+
+def _words(lines: list[str]) -> list[list[str]]:
+    return [line.split() for line in lines]
 
 
 Edit = tuple[list[str], list[str]]

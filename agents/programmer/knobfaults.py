@@ -7,7 +7,7 @@ from random import Random
 
 from kernelwright.agents.programmer.cheats import WORDS
 from kernelwright.agents.programmer.faulty import Fault
-from kernelwright.agents.programmer.knobs import obeys, read_choices, read_rules
+from kernelwright.agents.programmer.knobtext import obeys, read_choices, read_rules
 from kernelwright.agents.programmer.reading import Sheet
 
 TRIES = 64

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.agents.programmer.ctext import Loop, all_loops, blanked, flush, loops, replaced
 
@@ -28,20 +28,26 @@ _GREATEST = re.compile(r"if \((?P<e>.+) > (?P<s>\w+)\) (?P=s) = (?P=e);")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An edit: what it is called, the text after it, and how much it promises."""
+    """An edit: what it is called, the text after it, how much it promises, and the lines on which
+    the loop that it changes begins and ends, pragmas included.
+    """
 
     name: str
     text: str
     promise: float
+    lines: tuple[int, int] = (0, 0)
 
 
 def moves(text: str, spans: list[tuple[int, int]]) -> list[Move]:
-    """Every edit of a loop that lies in one of the spans, in the order of the text."""
-    out = []
+    """Every edit of a loop that lies in one of the spans, in the order of the text; none that only
+    moves lines to the side.
+    """
+    out, words = [], text.split()
     for loop in all_loops(text):
         if any(low <= loop.start and loop.end <= high for low, high in spans):
-            out += list(_moves_of(text, loop))
-    return [move for move in out if len(move.text) <= MOST_TEXT]
+            lines = text.count("\n", 0, loop.start) + 1, text.count("\n", 0, loop.end) + 1
+            out += [replace(move, lines=lines) for move in _moves_of(text, loop)]
+    return [m for m in out if len(m.text) <= MOST_TEXT and m.text.split() != words]
 
 
 def _moves_of(text: str, loop: Loop) -> Iterator[Move]:

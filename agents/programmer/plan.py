@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from kernelwright.agents.programmer import knobs, schedule, source
+from kernelwright.agents.programmer import knobs, knobtext, nests, schedule, source
 from kernelwright.agents.programmer.cheats import WORDS
 from kernelwright.agents.programmer.faulty import Fault
 from kernelwright.agents.programmer.reading import Sheet
@@ -31,9 +31,9 @@ def propose(sheet: Sheet, rng: Random, skill: float) -> str:
 
 def language_of(sheet: Sheet) -> str:
     """The mark of the programs that a prompt is about, by its rules; C where they say nothing."""
-    if knobs.read_choices(sheet):
+    if knobtext.read_choices(sheet):
         return "json"
-    return "python" if schedule.read_nests(sheet.rules) else "c"
+    return "python" if nests.read_nests(sheet.rules) else "c"
 
 
 FAULTS: dict[str, Fault] = {

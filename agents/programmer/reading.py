@@ -12,11 +12,18 @@ from dataclasses import dataclass
 
 from kernelwright.agents.chat import Message
 from kernelwright.agents.dialects.fences import blocks
+from kernelwright.agents.programmer.background import (
+    NOTHING,
+    Background,
+    Result,
+    lines_of,
+    read_background,
+)
+from kernelwright.agents.programmer.directives import listed
 
 # What an answer may be: the marks of its fenced block.
-MARKS = ("json", "python", "c", "edit", "plan", "review", "action")
+MARKS = ("json", "python", "steps", "c", "edit", "plan", "review", "action")
 _MARKED = re.compile(rf"```({'|'.join(MARKS)})\b")
-_FENCE = re.compile(r"^ {0,3}`{3,}")
 _ROW = re.compile(r"^- `(.*)`: (.*)$")
 _PENDING = re.compile(r"^- `(.*)`$")
 _REPAIR = re.compile(r"^Your answer could not be used \((\w+)\): (.*?)\n\nKeep the idea", re.S)
@@ -28,19 +35,11 @@ _SPEEDUP = re.compile(r"^([0-9.e+-]+)x$")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A tried program as the prompt lists it; ``height`` is log2 of the speedup, None if it
-    failed.
-    """
-
-    text: str
-    height: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Sheet:
     """What a prompt says. ``wrong`` is what the last message says of the last answer, ``said``.
 
+    ``mark`` is the form of the answer, or the first of ``forms`` where one may choose; ``around``
+    is what is said beside the search's own results.
     ``is_tried`` says that the parent has a result; ``outputs`` are the kernel's, each with its
     shape; ``shown`` is a program to be reviewed; ``tools`` are names with their arguments, ``acts``
     the actions of the conversation so far and ``heard`` what the last message of one says;
@@ -65,12 +64,15 @@ class Sheet:
     acts: tuple[tuple[str, str], ...] = ()
     heard: str = ""
     is_bare: bool = False
+    forms: tuple[str, ...] = ()
+    around: Background = NOTHING
 
     @property
     def seen(self) -> frozenset[str]:
         """The lines of everything that may not be proposed again."""
         failed = (text for text, _ in self.failures)
-        return frozenset([*(r.text for r in self.results), *self.pending, *failed])
+        others = (listed(r.text) for r in self.around.others)
+        return frozenset([*(r.text for r in self.results), *self.pending, *failed, *others])
 
 
 def read_prompt(messages: Sequence[Message], *, is_bare: bool = False) -> Sheet:
@@ -81,15 +83,19 @@ def read_prompt(messages: Sequence[Message], *, is_bare: bool = False) -> Sheet:
     users = [text for role, text in messages if role == "user"]
     parts: dict[str, str] = {}
     for text in users:
-        parts |= sections(text)
+        told = sections(text)
+        if "Parent" in told:
+            parts.pop("Profile", None)  # of another one
+        parts |= told
     last = users[-1] if users else ""
     repair = _REPAIR.match(last) if len(messages) > 1 else None
     said = [text for role, text in messages if role == "assistant"]
     parent, results = parts.get("Parent", ""), parts.get("Results", "")
     height = re.search(r"speedup (\S+x)\.", parent)
     hint = re.search(r"Direction for this one: (.*)\.$", parts.get("Answer", last), re.M)
+    forms = wanted_marks(parts.get("Answer", ""), last)
     return Sheet(
-        mark=wanted_mark(parts.get("Answer", ""), last),
+        mark=forms[0] if forms else "",
         rules=parts.get("Language", ""),
         parent=_first_block(parent),
         height=_height(height[1]) if height else 0.0,
@@ -107,20 +113,23 @@ def read_prompt(messages: Sequence[Message], *, is_bare: bool = False) -> Sheet:
         acts=tuple(act for text in said for act in _acts(text)),
         heard=last if said else "",
         is_bare=is_bare,
+        forms=forms,
+        around=read_background(parts),
     )
 
 
-def wanted_mark(answer: str, last: str) -> str:
-    """The mark that an answer shall have: the first that the last message asks for, else the first
-    that the section on answers does. Empty if no known one is asked for.
+def wanted_marks(answer: str, last: str) -> tuple[str, ...]:
+    """The marks that an answer may have: those that the last message asks for, else those that the
+    section on answers does. None if no known one is asked for.
     """
     again = last.partition("Keep the idea and answer again")[2]
     for text in (again, sections(last).get("Answer", ""), answer, last):
-        asked = re.search(r"begins with ```(\w+)", text)
-        found = _MARKED.search(text) if asked is None else asked
-        if found and found[1] in MARKS and (asked or text is not last):
-            return found[1]
-    return ""
+        asked = re.findall(r"begins with ```(\w+)", text)
+        found = [m[1]] if not asked and (m := _MARKED.search(text)) else asked
+        known = tuple(dict.fromkeys(mark for mark in found if mark in MARKS))
+        if known and (asked or text is not last):
+            return known
+    return ()
 
 
 def _first_block(text: str) -> str:
@@ -129,11 +138,11 @@ def _first_block(text: str) -> str:
 
 
 def _plan(parts: dict[str, str], said: Sequence[str]) -> str:
-    """The plan of a section of that name, else the last that was answered."""
+    """The plan of a section of that name, else the last that was answered, else an instruction."""
     if "Plan" in parts:
         return _first_block(parts["Plan"]) or parts["Plan"]
     told = [block.text for text in said for block in blocks(text) if block.mark == "plan"]
-    return told[-1] if told else ""
+    return told[-1] if told else parts.get("Instruction", "")
 
 
 def _acts(text: str) -> list[tuple[str, str]]:
@@ -152,17 +161,9 @@ def _acts(text: str) -> list[tuple[str, str]]:
 def sections(text: str) -> dict[str, str]:
     """The parts under headings of level two; a heading inside a fenced block is none."""
     out: dict[str, list[str]] = {}
-    name, fence = "", ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark:
-            run = line.strip()
-            length = len(run) - len(run.lstrip("`"))
-            if not fence:
-                fence = "`" * length
-            elif length >= len(fence) and not run.strip("`"):
-                fence = ""
-        if not fence and line.startswith("## "):
+    name = ""
+    for line, is_outside in lines_of(text):
+        if is_outside and line.startswith("## "):
             name = line[3:].strip()
         else:
             out.setdefault(name, []).append(line)

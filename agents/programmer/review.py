@@ -7,8 +7,9 @@ import json
 import re
 from random import Random
 
-from kernelwright.agents.programmer import knobs
+from kernelwright.agents.programmer import knobtext
 from kernelwright.agents.programmer.ctext import blanked
+from kernelwright.agents.programmer.directives import listed
 from kernelwright.agents.programmer.faulty import Fault
 from kernelwright.agents.programmer.plan import language_of
 from kernelwright.agents.programmer.reading import Sheet
@@ -38,7 +39,9 @@ def found_fault(sheet: Sheet) -> str | None:
     text, language = sheet.shown or sheet.parent, language_of(sheet)
     if not text.strip():
         return "there is no program"
-    if " ".join(text.split()) in {" ".join(row.split()) for row in sheet.seen}:
+    if listed(text) in sheet.seen or " ".join(text.split()) in {
+        " ".join(row.split()) for row in sheet.seen
+    }:
         return "it is listed already"
     if language == "json":
         return _in_knobs(sheet, text)
@@ -46,7 +49,7 @@ def found_fault(sheet: Sheet) -> str | None:
 
 
 def _in_knobs(sheet: Sheet, text: str) -> str | None:
-    choices = knobs.read_choices(sheet)
+    choices = knobtext.read_choices(sheet)
     try:
         values = json.loads(text)
     except ValueError:
@@ -56,7 +59,7 @@ def _in_knobs(sheet: Sheet, text: str) -> str | None:
     for name, value in values.items():
         if value not in choices[name]:
             return f"{name} has no value {json.dumps(value):.40}"
-    return None if knobs.obeys(knobs.read_rules(sheet), values) else "it breaks a rule"
+    return None if knobtext.obeys(knobtext.read_rules(sheet), values) else "it breaks a rule"
 
 
 def _in_schedule(text: str) -> str | None:

@@ -6,8 +6,9 @@ from random import Random
 
 from kernelwright.agents.programmer.cheats import WORDS
 from kernelwright.agents.programmer.faulty import Fault
+from kernelwright.agents.programmer.nests import read_nests
 from kernelwright.agents.programmer.reading import Sheet
-from kernelwright.agents.programmer.schedule import EMPTY, read_nests
+from kernelwright.agents.programmer.schedule import EMPTY
 
 CUT = "…"
 

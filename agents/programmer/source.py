@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 from kernelwright.agents.programmer.edits import between
+from kernelwright.agents.programmer.moveadvice import advised
 from kernelwright.agents.programmer.moves import Move, moves
 from kernelwright.agents.programmer.reading import Sheet
 
@@ -80,12 +82,17 @@ def _choose(
     # "simd reduction" names no "simd".
     planned = {name for name in named if not any(name in other for other in named - {name})}
 
+    def advice(move: Move) -> float:
+        # The profile's lines are those of the parent as it is shown.
+        around = sheet.around if text == sheet.parent else replace(sheet.around, log="")
+        return advised(move, text, height, around)
+
     def hope(move: Move) -> float:
         new = [line.strip() for line in move.text.splitlines() if line not in before]
         mark = next((line for line in new if len(line) > 3), "")[:100]
         told = [r.height for r in sheet.results if mark and mark in r.text]
         learned = sum(-0.5 if h is None or h < height else 0.3 for h in told)
         wanted = PLANNED * (move.name in planned)
-        return move.promise + learned + wanted + rng.gauss(0, 0.35)
+        return move.promise + learned + wanted + advice(move) + rng.gauss(0, 0.35)
 
     return max(offered, key=hope)

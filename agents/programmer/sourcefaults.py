@@ -103,9 +103,11 @@ def syntax(sheet: Sheet, text: str, rng: Random) -> tuple[str, str]:
 
 
 def illegal(sheet: Sheet, text: str, rng: Random) -> tuple[str, str]:
-    """What may not be: a change outside the regions, else a name that nothing declares."""
+    """What may not be: a change outside the regions, else a name that nothing declares. Edits have
+    no place outside the regions.
+    """
     del text, rng
-    if regions(sheet):
+    if regions(sheet) and sheet.mark != "edit":
         return _outside(sheet), "illegal:outside_regions"
     new, mistake = plant("undeclared", sheet, sheet.parent)
     return rendered(sheet, new), "syntax:c" if mistake == "syntax_error" else "illegal:undeclared"
@@ -123,7 +125,8 @@ def duplicate(sheet: Sheet, text: str, rng: Random) -> tuple[str, str] | None:
     allowed = spans(sheet, sheet.parent)
     if not sheet.is_tried or allowed == [(0, 0)]:
         return None
-    how = "same" if sheet.mark == "edit" else rng.choice(("same", "comment", "blanks"))
+    # An edit that changes nothing is none.
+    how = "comment" if sheet.mark == "edit" else rng.choice(("same", "comment", "blanks"))
     low, high = allowed[0]
     inside = sheet.parent[low:high]
     if how == "comment":

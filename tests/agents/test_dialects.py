@@ -16,7 +16,7 @@ from kernelwright.agents.dialects import DIALECTS, dialect_for
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.dialects.schedule import directive_help
 from kernelwright.agents.dialects.source import Source, prototype
-from kernelwright.agents.programmer.knobs import obeys, read_choices, read_rules
+from kernelwright.agents.programmer.knobtext import obeys, read_choices, read_rules
 from kernelwright.agents.programmer.reading import read_prompt
 from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.compiler.schedule import DIRECTIVES

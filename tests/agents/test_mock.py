@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelwright.agents.backends.mock import VERSION, Mock
+from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.chat import ChatRequest, Completion, Malformed, classify
 from kernelwright.agents.dialects import dialect_for
 from kernelwright.agents.programmer.faults import FILED_AS, PROFILES, SHARES, fault_rates
@@ -307,56 +305,3 @@ def test_the_best_persona_is_known(to_target):
     careful, swift = to_target(8, persona="careful"), to_target(8, persona="swift")
     assert careful[0] < 0.7 * swift[0]
     assert swift[1] < 0.5 * careful[1]
-
-
-# The golden answers: what one version says stays as it is.
-
-GOLDEN = Path(__file__).parent.parent / "golden" / "mock"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_version_answers_as_it_always_did(worlds, recording, name, request):
-    """Prompts, answers and ground truth as they were when the version was made: another answer
-    needs another `VERSION`, and new files (``--update-golden``).
-    """
-    file = GOLDEN / f"{name}.json"
-    if request.config.getoption("--update-golden"):
-        GOLDEN.mkdir(exist_ok=True)
-        asked = prompts_of(worlds[name], recording)
-        file.write_text(json.dumps(golden(asked), indent=1) + "\n")
-    kept = json.loads(file.read_text())
-    assert golden(kept["prompts"]) == kept
-
-
-def golden(asked):
-    """Prompts and what some personas answer to them."""
-    answers = {}
-    for persona in ("careful", "frontier", "hostile"):
-        model = Mock(seed=11, persona=persona)
-        for number, messages in enumerate(asked):
-            given = ChatRequest("golden", tuple(map(tuple, messages)), 4096, 0.8, number)
-            answer = model.complete(given)
-            answers[f"{persona} {number}"] = [answer.text, answer.injected, answer.id]
-    return {"version": VERSION, "prompts": asked, "answers": answers}
-
-
-def prompts_of(world, recording):
-    """A first prompt, a later one with results and failures, one that mends, and one of each other
-    mark.
-    """
-    asked = []
-
-    class Overheard(Mock):
-        def complete(self, request):
-            asked.append(request)
-            return super().complete(request)
-
-    backend = Overheard(seed=5, faults=0.3)
-    world.play(world.driver(recording(), backend=backend, seed=5, history=4), asks=6)
-    mending = next(request for request in asked if len(request.messages) > 2)
-    out = [list(map(list, r.messages)) for r in (asked[0], asked[-1], mending)]
-    for mark in ("plan", "review", "action"):
-        system, (role, text) = asked[0].messages
-        told = f"## Tools\n\n- `submit(program)`: the answer\n\n## Answer\n\nOne ```{mark} block.\n"
-        out.append([list(system), [role, text[: text.index("## Answer")] + told]])
-    return out
