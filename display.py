@@ -174,6 +174,10 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         )
     if summary["tokens"]:
         lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
+    lost = summary["unanswered"]
+    if lost["calls"]:
+        most = f"{lost['tokens']} tokens, {lost['usd']:.4f} USD at most"
+        lines.append(f"calls on their way when the run was killed: {lost['calls']} ({most})")
     lines += _simulated(summary.get("simulated"))
     if summary["stop"]:
         lines.append(f"stopped: {summary['stop']['reason']} ({summary['stop']['rule']})")

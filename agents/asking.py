@@ -14,6 +14,7 @@ from typing import Any
 
 from kernelwright.agents.chat import (
     BackendError,
+    BudgetSpentError,
     ChatModel,
     ChatRequest,
     Completion,
@@ -21,10 +22,12 @@ from kernelwright.agents.chat import (
     digest,
     first_difference,
     line_hashes,
+    most_cost,
 )
 from kernelwright.env.records import dumps, loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
+from kernelwright.search.underway import UNDERWAY
 
 # Calls in a row that failed in passing before the campaign is stopped, to be resumed later.
 MOST_LOST = 3
@@ -87,20 +90,28 @@ class Asker:
             ReplayMismatch: if the record holds another question at this place.
         """
         past = self._journal.past(MODEL_CALL, ask, slot)
-        answer = self._asked(request) if past is None else recorded(past, request, self.template)
+        if past is None:
+            answer = self._asked(ask, slot, request)
+        else:
+            answer = recorded(past, request, self.template)
         if past is None:
             self._journal.record(call_event(ask, slot, request, answer, self.template))
         is_lost = isinstance(answer, BackendError) and answer.kind != "content"
         self._lost = self._lost + 1 if is_lost else 0
         return answer
 
-    def _asked(self, request: ChatRequest) -> Completion | BackendError:
+    def _asked(self, ask: int, slot: int, request: ChatRequest) -> Completion | BackendError:
         answer: Completion | BackendError
+        tokens, usd = most_cost(request, getattr(self._backend, "usd_per_million", None))
+        call = Event(UNDERWAY, ask, slot, "{}", tokens, usd)
+        if not self._journal.reserve(call):
+            raise BudgetSpentError("budget.seconds: no time is left for a call")
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
             is_last = error.kind != "content" and self._lost + 1 >= MOST_LOST
             if error.kind == "permanent" or is_last:
+                self._journal.release(call)
                 raise
             answer = error
         if not isinstance(answer, Completion | BackendError):

@@ -37,6 +37,7 @@ from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 from kernelwright.search.tuning.serving import CACHE, LOST, SERVED, Served
+from kernelwright.search.underway import Underway
 
 # Trials that wait behind those that are raced, should one of those fail when it is measured again.
 SPARE = 8
@@ -163,7 +164,9 @@ class Campaign:
         self._earlier = self.store.spent(earlier=True)
         self._stored = self.store.trials()
         self._events = self.store.events()
+        self._calls = Underway(self.store, self._has_time_to_ask)
         self._paid = [e for e in self._events if e.kind == MODEL_CALL]
+        self._paid += self._calls.unanswered
         self._goals = Goals(self.plan, self._events)
         # By the number of the trial at which it came out.
         self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
@@ -176,7 +179,8 @@ class Campaign:
         try:
             self._open_cache()
             with blame("making it"):
-                self._driver = self.plan.make_driver(StoreJournal(self._events, self._keep))
+                journal = StoreJournal(self._events, self._keep, self._calls)
+                self._driver = self.plan.make_driver(journal)
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
         except BaseException:
@@ -197,7 +201,7 @@ class Campaign:
         proposals = asked(self._driver, ask, self.plan.batch)
         if not proposals:
             # The limits of a budget hold inside an ask, too.
-            reached = self._spent_on_models(ask)
+            reached = self._spent_on_models(ask) or self._out_of_time(ask)
             if reached is not None:
                 return reached
             with blame(f"stopped after ask {ask}"):
@@ -557,6 +561,11 @@ class Campaign:
         limit = self.plan.budget.seconds
         return limit is not None and limit - self._spent_s() <= self._confirmation_s()
 
+    def _has_time_to_ask(self, ask: int) -> bool:
+        """Whether a model may be called in this ask; if not, the batch is the last."""
+        self._cut = self._cut or self._stopped_by_time(ask) is not None or self._is_late()
+        return not self._cut
+
     def _out_of_time(self, ask: int) -> Stop | None:
         past = self._stopped_by_time(ask)
         if past is not None:
@@ -639,9 +648,11 @@ class Campaign:
 
     def _keep(self, paid: Event) -> None:
         """Record what a driver paid for, at once; it belongs to an ask beyond what is replayed."""
+        meta: Mapping[str, str] = {}
         if paid.kind == MODEL_CALL:
             self._paid.append(paid)
-        self._record(events=[paid], extend=self._count >= len(self._stored))
+            meta = self._calls.settled(paid)
+        self._record(events=[paid], extend=self._count >= len(self._stored), meta=meta)
 
     def _record(
         self,
@@ -650,14 +661,15 @@ class Campaign:
         events: Sequence[Event] = (),
         *,
         extend: bool = False,
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Record in one transaction; ``extend`` puts a pending larger budget into it.
 
         So nothing beyond the old budget is ever stored without the new one.
         """
-        meta: Mapping[str, str] = {}
+        meta = meta or {}
         if extend and self._extension is not None:
-            budget, meta = dict(self._extension.budget), self._extension.meta
+            budget, meta = dict(self._extension.budget), {**meta, **self._extension.meta}
             events = [event("extended", 0, self._epoch - 1, budget=budget), *events]
             self._extension = None
         self.store.record(trials, verdicts, events, self._sitting(), meta)

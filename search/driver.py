@@ -46,5 +46,24 @@ class Journal(Protocol):
         ...
 
     def record(self, event: Event) -> None:
-        """Record an event at once; one that is known is left as it is."""
+        """Record an event at once; one that is known is left as it is. Of a call that was reserved
+        it is the end.
+        """
+        ...
+
+    @property
+    def unanswered(self) -> Sequence[Event]:
+        """The calls that were on their way when an earlier sitting was killed, at the most that
+        they can have cost.
+        """
+        ...
+
+    def reserve(self, call: Event) -> bool:
+        """Note that a call is about to be made, and what it can cost at most; False if there is no
+        time left for it.
+        """
+        ...
+
+    def release(self, call: Event) -> None:
+        """A call that was reserved came to nothing, and is not recorded."""
         ...

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Stage, Verdict
 from kernelwright.search.trial import Event, Trial
+from kernelwright.search.underway import Underway
 
 SCHEMA_VERSION = 2
 # The file of a run's folder that holds its store.
@@ -168,11 +169,22 @@ class MemoryStore:
 
 
 class StoreJournal:
-    """A driver's window on the store: its own earlier events, and a way to record more."""
+    """A driver's window on the store: its own earlier events, and a way to record more.
 
-    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
+    Args:
+        events: the earlier ones.
+        keep: records another one.
+        calls: notes of calls on their way; without, none is kept.
+    """
+
+    def __init__(
+        self,
+        events: Sequence[Event],
+        keep: Callable[[Event], None],
+        calls: Underway | None = None,
+    ) -> None:
         self._past = {(e.kind, e.ask, e.slot): e for e in events}
-        self._record = keep
+        self._record, self._calls = keep, calls
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -183,6 +195,20 @@ class StoreJournal:
         if (event.kind, event.ask, event.slot) not in self._past:
             self._past[event.kind, event.ask, event.slot] = event
             self._record(event)
+
+    @property
+    def unanswered(self) -> Sequence[Event]:
+        """The calls of earlier sittings that were never answered."""
+        return () if self._calls is None else self._calls.unanswered
+
+    def reserve(self, call: Event) -> bool:
+        """Note a call that is about to be made, if there is time for it."""
+        return self._calls is None or self._calls.reserve(call)
+
+    def release(self, call: Event) -> None:
+        """Forget a call that came to nothing."""
+        if self._calls is not None:
+            self._calls.release(call)
 
 
 class SqliteStore:
