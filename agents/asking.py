@@ -14,17 +14,20 @@ from typing import Any
 
 from kernelwright.agents.chat import (
     BackendError,
+    BudgetSpentError,
     ChatModel,
     ChatRequest,
     Completion,
     Message,
     digest,
     first_difference,
+    most_cost,
 )
 from kernelwright.agents.questions import Calls, Questions, in_full
 from kernelwright.env.records import loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
+from kernelwright.search.underway import UNDERWAY
 
 # Calls in a row that failed in passing before the campaign is stopped, to be resumed later.
 MOST_LOST = 3
@@ -92,7 +95,7 @@ class Asker:
         if self.template:
             question["template"] = self.template
         if past is None:
-            answer = self._asked(request)
+            answer = self._asked(ask, slot, request)
             self._journal.record(call_event(ask, slot, question, answer))
         else:
             answer = recorded(past, request, self._call, self.template)
@@ -106,13 +109,18 @@ class Asker:
         assert past is not None
         return past.data
 
-    def _asked(self, request: ChatRequest) -> Completion | BackendError:
+    def _asked(self, ask: int, slot: int, request: ChatRequest) -> Completion | BackendError:
         answer: Completion | BackendError
+        tokens, usd = most_cost(request, getattr(self._backend, "usd_per_million", None))
+        call = Event(UNDERWAY, ask, slot, "{}", tokens, usd)
+        if not self._journal.reserve(call):
+            raise BudgetSpentError("budget.seconds: no time is left for a call")
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
             is_last = error.kind == "transient" and self._lost + 1 >= MOST_LOST
             if error.kind == "permanent" or is_last:
+                self._journal.release(call)
                 raise
             answer = error
         if not isinstance(answer, Completion | BackendError):

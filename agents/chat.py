@@ -281,6 +281,14 @@ def price(
     return spent / 1e6
 
 
+def most_cost(
+    request: ChatRequest, usd_per_million: Mapping[str, float] | None
+) -> tuple[int, float]:
+    """The tokens and the USD that a call can come to at most, by estimate."""
+    asked = sum(estimate_tokens(text) for _, text in request.messages)
+    return asked + request.max_tokens, price(asked, request.max_tokens, usd_per_million)
+
+
 def line_hashes(text: str) -> str:
     """Four hexadecimal digits a line: enough to say which line of a text is another one, where the
     text itself is not kept.

@@ -20,6 +20,9 @@ class HeardJournal:
     def __init__(self, journal: Journal, ears: Sequence[Hears]) -> None:
         self._journal, self._ears = journal, tuple(ears)
         self._heard: set[tuple[str, int, int]] = set()
+        for lost in journal.unanswered:
+            for ear in self._ears:
+                ear.hear(lost)
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -36,6 +39,19 @@ class HeardJournal:
     def left_s(self) -> float:
         """The wall seconds that the campaign has left for proposing."""
         return self._journal.left_s()
+
+    @property
+    def unanswered(self) -> Sequence[Event]:
+        """The calls of earlier sittings that were never answered."""
+        return self._journal.unanswered
+
+    def reserve(self, call: Event) -> bool:
+        """Note a call that is about to be made, if there is time for it."""
+        return self._journal.reserve(call)
+
+    def release(self, call: Event) -> None:
+        """Forget a call that came to nothing."""
+        self._journal.release(call)
 
     def _hear(self, event: Event) -> None:
         place = (event.kind, event.ask, event.slot)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from kernelwright.agents.chat import BudgetSpentError, ChatRequest, estimate_tokens, price
+from kernelwright.agents.chat import BudgetSpentError, ChatRequest, most_cost
 from kernelwright.search.plan import Budget
 from kernelwright.search.spending import Spent, limit_reached
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
+from kernelwright.search.underway import UNDERWAY
 
 
 class Ledger:
@@ -26,8 +27,10 @@ class Ledger:
         self._lock = threading.Lock()
 
     def hear(self, event: Event) -> None:
-        """Count a call that is in the record, whatever sitting made it."""
-        if event.kind == MODEL_CALL:
+        """Count a call that is in the record, whatever sitting made it, and one whose answer was
+        lost with the sitting.
+        """
+        if event.kind in (MODEL_CALL, UNDERWAY):
             with self._lock:
                 # The payload holds the key; it is long, and read by others.
                 for key in [key for key in self._reserved if key in event.payload]:
@@ -43,12 +46,8 @@ class Ledger:
         Raises:
             BudgetSpentError: if a limit is reached without it.
         """
-        asked = sum(estimate_tokens(text) for _, text in request.messages)
-        most = Spent(
-            1,
-            asked + request.max_tokens,
-            Spent.picodollars(price(asked, request.max_tokens, usd_per_million)),
-        )
+        tokens, usd = most_cost(request, usd_per_million)
+        most = Spent(1, tokens, Spent.picodollars(usd))
         with self._lock:
             reached = limit_reached(self._budget, sum(self._reserved.values(), self._spent))
             if reached is not None:

@@ -48,7 +48,8 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
     chosen = Chosen(campaign.backend.name, lambda: model, {}, campaign.backend.plain)
     built = build(replace(campaign, backend=chosen))
     past = MemoryStore()
-    past.record(trials=trials, events=[e for e in events if e.kind != MODEL_CALL])
+    # A search that ran out of time asks no more in its last batch; here its calls are wanted again.
+    past.record(trials=trials, events=[e for e in events if e.kind not in (MODEL_CALL, "stopped")])
     search = Campaign(plan_with_cache(built, events), past)
     try:
         search.start()

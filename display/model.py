@@ -17,6 +17,10 @@ def model_lines(summary: Mapping[str, Any]) -> list[str]:
         lines.append(f"answers of: {named}")
     if summary["tokens"]:
         lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
+    lost = summary["unanswered"]
+    if lost.get("calls"):
+        most = f"{lost['tokens']} tokens, {lost['usd']:.4f} USD at most"
+        lines.append(f"calls on their way when the run was killed: {lost['calls']} ({most})")
     return lines + _simulated(summary.get("simulated"))
 
 

@@ -38,6 +38,7 @@ from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
 from kernelwright.search.trial import MODEL_CALL, Event, Trial, event
 from kernelwright.search.tuning.serving import CACHE, LOST, SERVED, Served
+from kernelwright.search.underway import Underway
 
 # Trials that wait behind those that are raced, should one of those fail when it is measured again.
 SPARE = 8
@@ -165,7 +166,9 @@ class Campaign:
         self._earlier = self.store.spent(earlier=True)
         self._stored = self.store.trials()
         self._events = self.store.events()
-        calls = (e for e in self._events if e.kind == MODEL_CALL)
+        self._calls = Underway(self.store, self._has_time_to_ask)
+        calls = [e for e in self._events if e.kind == MODEL_CALL]
+        calls += self._calls.unanswered
         self._paid = deque(sorted(calls, key=lambda call: call.ask))
         self._spent = Spent()
         self._stops = [e for e in self._events if e.kind == "stopped"]
@@ -181,9 +184,8 @@ class Campaign:
         try:
             self._open_cache()
             with blame("making it"):
-                self._driver = self.plan.make_driver(
-                    StoreJournal(self._events, self._keep, self._left_s)
-                )
+                journal = StoreJournal(self._events, self._keep, self._calls, self._left_s)
+                self._driver = self.plan.make_driver(journal)
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
         except BaseException:
@@ -574,6 +576,11 @@ class Campaign:
         limit = self.plan.budget.seconds
         return limit is not None and limit - self._spent_s() <= self._confirmation_s()
 
+    def _has_time_to_ask(self, ask: int) -> bool:
+        """Whether a model may be called in this ask; if not, the batch is the last."""
+        self._cut = self._cut or self._stopped_by_time(ask) is not None or self._is_late()
+        return not self._cut
+
     def _out_of_time(self, ask: int) -> Stop | None:
         past = self._stopped_by_time(ask)
         if past is not None:
@@ -662,7 +669,8 @@ class Campaign:
         self._waiting.append(told)
         if told.kind == MODEL_CALL:
             self._paid.append(told)
-            self._record(extend=self._count >= len(self._stored))
+            extend = self._count >= len(self._stored)
+            self._record(extend=extend, meta=self._calls.settled(told))
 
     def _record(
         self,
@@ -671,15 +679,16 @@ class Campaign:
         events: Sequence[Event] = (),
         *,
         extend: bool = False,
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Record in one transaction; ``extend`` puts a pending larger budget into it.
 
         So nothing beyond the old budget is ever stored without the new one.
         """
-        meta: Mapping[str, str] = {}
+        meta = meta or {}
         events, self._waiting = [*self._waiting, *events], []
         if extend and self._extension is not None:
-            budget, meta = dict(self._extension.budget), self._extension.meta
+            budget, meta = dict(self._extension.budget), {**meta, **self._extension.meta}
             events = [event("extended", 0, self._epoch - 1, budget=budget), *events]
             self._extension = None
         self.store.record(trials, verdicts, events, self._sitting(), meta)

@@ -47,7 +47,7 @@ class Journal(Protocol):
 
     def record(self, event: Event) -> None:
         """Record an event: one of a paid call at once, others before the next of those at the
-        latest. One that is known is left as it is.
+        latest. One that is known is left as it is. Of a call that was reserved it is the end.
         """
         ...
 
@@ -55,4 +55,21 @@ class Journal(Protocol):
         """The wall seconds that the campaign has left for proposing; infinite without a limit. Only
         how long to wait may depend on it, for what is recorded decides when the campaign goes on.
         """
+        ...
+
+    @property
+    def unanswered(self) -> Sequence[Event]:
+        """The calls that were on their way when an earlier sitting was killed, at the most that
+        they can have cost.
+        """
+        ...
+
+    def reserve(self, call: Event) -> bool:
+        """Note that a call is about to be made, and what it can cost at most; False if there is no
+        time left for it.
+        """
+        ...
+
+    def release(self, call: Event) -> None:
+        """A call that was reserved came to nothing, and is not recorded."""
         ...

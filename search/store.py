@@ -26,6 +26,7 @@ from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Stage, Verdict
 from kernelwright.search.packing import packed, unpacked
 from kernelwright.search.trial import Event, Trial
+from kernelwright.search.underway import Underway
 
 SCHEMA_VERSION = 3
 # Version 2 has the same tables with texts as they are; one that is written to becomes version 3.
@@ -172,16 +173,24 @@ class MemoryStore:
 
 
 class StoreJournal:
-    """A driver's window on the store: its own earlier events, and a way to record more."""
+    """A driver's window on the store: its own earlier events, and a way to record more.
+
+    Args:
+        events: the earlier ones.
+        keep: records another one.
+        calls: notes of calls on their way; without, none is kept.
+        left_s: the wall seconds that the campaign has left for proposing.
+    """
 
     def __init__(
         self,
         events: Sequence[Event],
         keep: Callable[[Event], None],
+        calls: Underway | None = None,
         left_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._past = {(e.kind, e.ask, e.slot): e for e in events}
-        self._record, self._left_s = keep, left_s
+        self._record, self._calls, self._left_s = keep, calls, left_s
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -196,6 +205,20 @@ class StoreJournal:
     def left_s(self) -> float:
         """The wall seconds that the campaign has left for proposing."""
         return self._left_s()
+
+    @property
+    def unanswered(self) -> Sequence[Event]:
+        """The calls of earlier sittings that were never answered."""
+        return () if self._calls is None else self._calls.unanswered
+
+    def reserve(self, call: Event) -> bool:
+        """Note a call that is about to be made, if there is time for it."""
+        return self._calls is None or self._calls.reserve(call)
+
+    def release(self, call: Event) -> None:
+        """Forget a call that came to nothing."""
+        if self._calls is not None:
+            self._calls.release(call)
 
 
 class SqliteStore:

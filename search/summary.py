@@ -30,6 +30,7 @@ from kernelwright.search.store import Store
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 from kernelwright.search.tuning.serving import ALL, CACHE, LOST, SERVED
 from kernelwright.search.tuning.warm import FOUND, WARM
+from kernelwright.search.underway import unanswered
 
 # Events of the campaign itself, which may stand in the same place as a call.
 NOT_REPLIES = (
@@ -183,8 +184,16 @@ def summarise(store: Store) -> dict[str, Any]:
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
         "answered_by": _answered_by(events),
+        "unanswered": _unanswered(meta),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
+
+
+def _unanswered(meta: Mapping[str, str]) -> dict[str, Any]:
+    """The calls whose answers were lost with the process, and what they cost at most."""
+    calls = unanswered(meta)
+    cost = {"tokens": sum(c.tokens for c in calls), "usd": sum(c.usd for c in calls)}
+    return {"calls": len(calls), **cost}
 
 
 def _cache(events: list[Event]) -> dict[str, Any] | None:

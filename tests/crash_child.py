@@ -5,7 +5,8 @@
 MODE is where it dies: ``judge`` while trial AT is judged, ``commit`` between the writes of the
 transaction that holds trial AT and its commit, ``after`` right after that commit, ``confirm``
 between the writes of confirm verdict AT and their commit, ``confirming`` while finalist AT is
-judged, ``never``.
+judged, ``call`` while call AT of a simulated model is on its way, ``answer`` between the write of
+its answer and the commit, ``never``. Calls are counted from 0.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import sqlite3
 import sys
 from pathlib import Path
 
+from kernelwright.agents.backends.mock import Mock
 from kernelwright.configs import api
 from kernelwright.env.types import Request, Stage, Verdict
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.recorded import Recorded
 from kernelwright.search.store import SqliteStore
+from kernelwright.search.trial import MODEL_CALL
 
 
 def tables(folder: Path) -> list[list[tuple[object, ...]]]:
@@ -43,11 +46,11 @@ def main() -> None:
     at = int(at_text)
     record = SqliteStore.record
     pending: dict[str, object] = {}
-    confirmed = 0
+    confirmed = called = 0
 
-    def watched_record(self, trials=(), verdicts=(), *rest, **named):  # type: ignore[no-untyped-def]
-        pending["trials"], pending["verdicts"] = trials, verdicts
-        record(self, trials, verdicts, *rest, **named)
+    def watched_record(self, trials=(), verdicts=(), events=(), *rest, **named):  # type: ignore[no-untyped-def]
+        pending["trials"], pending["verdicts"], pending["events"] = trials, verdicts, events
+        record(self, trials, verdicts, events, *rest, **named)
         if mode == "after" and any(t.number == at for t in trials):
             die()
         pending.clear()
@@ -56,6 +59,9 @@ def main() -> None:
         nonlocal confirmed
         if mode == "commit" and any(t.number == at for t in pending.get("trials", ())):
             die()
+        is_answer = any(e.kind == MODEL_CALL for e in pending.get("events", ()))
+        if mode == "answer" and is_answer and called == at + 1:
+            die()
         if pending.get("verdicts"):
             if mode == "confirm" and confirmed == at:
                 die()
@@ -63,6 +69,16 @@ def main() -> None:
 
     SqliteStore.record = watched_record  # type: ignore[method-assign]
     SqliteStore._before_commit = before_commit  # type: ignore[method-assign]
+    complete = Mock.complete
+
+    def watched_call(self, request):  # type: ignore[no-untyped-def]
+        nonlocal called
+        if mode == "call" and called == at:
+            die()
+        called += 1
+        return complete(self, request)
+
+    Mock.complete = watched_call  # type: ignore[method-assign]
     for target in (GpuModel, Recorded):
         judge = target._judge
 

@@ -51,6 +51,7 @@ def shown(facts, light=None, served=0):
     lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
     zero["served"] = served
     rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
+    rest["unanswered"] = {"calls": 0, "tokens": 0, "usd": 0.0}
     rest["speed_of_light"] = light or {"bounds": [], "share": None}
     return summary_text({"best": best, **empty, **zero, **lists, **rest}).splitlines()
 

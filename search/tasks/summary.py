@@ -19,7 +19,7 @@ TASKS = "tasks"
 _KEYS = ("best", "claim", "cache", "failures", "finished", "stop")
 # What is counted in a run and added up over tasks: by itself, and by name.
 _SUMS = ("trials", "served", "tokens", "usd")
-_COUNTS = ("by_status", "replies", "answered_by")
+_COUNTS = ("by_status", "replies", "answered_by", "unanswered")
 
 
 def summarise_tasks(
@@ -38,9 +38,9 @@ def summarise_tasks(
         of the weighted total), ``best claim cache failures finished stop`` as of a run, and
         ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where nothing
         passed); of each task and of all ``trials served tokens usd by_status replies
-        answered_by``; ``total``: the weighted sums over the tasks that have a time, with the
-        baseline where it is the faster; ``unsolved``: the names of the tasks without a valid
-        candidate; ``turns``: how many batches were given out and why.
+        answered_by unanswered``; ``total``: the weighted sums over the tasks that have a time,
+        with the baseline where it is the faster; ``unsolved``: the names of the tasks without a
+        valid candidate; ``turns``: how many batches were given out and why.
     """
     events, spent = store.events(), store.spent()
     turns = [e.data for e in events if e.kind == TURN]
@@ -90,9 +90,13 @@ def _row(store: Store | None) -> dict[str, Any]:
     }
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _added(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Counts by name, added up."""
-    return dict(sorted(sum(map(Counter, counts), Counter[str]()).items()))
+    out: dict[str, float] = {}
+    for each in counts:
+        for name, count in each.items():
+            out[name] = out.get(name, 0) + count
+    return dict(sorted(out.items()))
 
 
 def _baseline_ns(best: Trial) -> float | None:

@@ -81,6 +81,7 @@ class TestSqliteStore(StoreContract):
         assert seen.index("PRAGMA synchronous=FULL") < seen.index(
             "COMMIT", seen.index("PRAGMA synchronous=FULL")
         )
+        store.record(events=[event("note", 2)])
         assert store._db.execute("PRAGMA synchronous").fetchone() == (1,)
         assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
