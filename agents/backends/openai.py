@@ -99,7 +99,8 @@ class OpenAI:
         self._servers = Servers()
         self._wire: Wire | None = None
         self._noted: dict[str, Any] = {}
-        self._client: Any = None
+        # Clients that no call uses at the moment: a call that is given up takes its own with it.
+        self._idle: list[Any] = []
 
     @property
     def usd_per_million(self) -> Mapping[str, float] | None:
@@ -196,6 +197,7 @@ class OpenAI:
         import openai
 
         client = self._connect()
+        is_usable = True
         limit = max(min(self._timeout, left_s), 0.001)
         by_response = self._api == "responses"
         create = client.responses.create if by_response else client.chat.completions.create
@@ -215,7 +217,8 @@ class OpenAI:
             cause = f": {error.__cause__}" if error.__cause__ else ""
             raise FailedError("transient", f"{error.message.rstrip('.')}{cause}") from None
         except TooLateError:
-            self._client = None  # its connection still waits
+            is_usable = False
+            client.close()  # so that whoever still reads from its connection ends, too
             raise FailedError("transient", f"no whole answer after {limit:.3g} s") from None
         except openai.APIError as error:
             kind = kind_of(0, error.code, error.type, error.message)
@@ -223,15 +226,18 @@ class OpenAI:
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             text = f"the answer cannot be read: {type(error).__name__}: {error}"
             raise BackendError("content", text) from None
+        finally:
+            if is_usable:
+                self._idle.append(client)
 
     def _connect(self) -> Any:
         import openai
 
-        if self._client is None:
-            self._client = openai.OpenAI(
-                api_key=self._key() or NO_KEY, base_url=self._base_url, max_retries=0
-            )
-        return self._client
+        try:
+            return self._idle.pop()
+        except IndexError:
+            key = self._key() or NO_KEY
+            return openai.OpenAI(api_key=key, base_url=self._base_url, max_retries=0)
 
     @property
     def _about(self) -> dict[str, str]:

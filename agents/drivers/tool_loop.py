@@ -99,13 +99,15 @@ class ToolLoop:
             measured = 0
         else:
             bench, origin, measured = waiting.bench, waiting.origin, waiting.measured
-        said: Said | None = None
+        author: Said | None = None  # who made the program under work what it is
         for left in reversed(range(self._steps)):
             turn, reply = yield from desk.insisted(turn)
             if not isinstance(reply, Said):
                 break
-            said = reply
+            said, before = reply, bench.current
             result = self._done(said, bench, origin)
+            if bench.current != before:
+                author = said
             if isinstance(result, Draft):
                 if said.value.tool == "measure" and measured < self._measurements:
                     self._open[number] = Session(turn, said.text, bench, origin, measured + 1)
@@ -113,9 +115,9 @@ class ToolLoop:
             desk.talk.note(TOOL, said.slot, tool=said.value.tool)
             turn = self._told(turn, said.text, bench, result, left)
         # What is under work when the steps are used up, or no action can be read any more.
-        if said is None or bench.current == origin:
+        if author is None or bench.current == origin:
             return None
-        last = desk.talk.draft(bench.current, (origin.key,), said)
+        last = desk.talk.draft(bench.current, (origin.key,), author)
         return last if isinstance(last, Draft) else None
 
     def _begun(self, number: int) -> tuple[Turn, Bench, Candidate]:

@@ -23,23 +23,28 @@ SHARES: dict[str, float] = {
     "wrong_code": 0.25,
 }
 
-# What may become of a program that is read: it is refused, it fails, or it has been said before.
-_FAILED = ("wrong", "crashed", "timeout", "over_limit", "build_error", "rejected", "duplicate")
+# What may become of a program that is read: a verifier or the judge refuses it, it fails, or it has
+# been said before.
+_UNTRIED = ("duplicate", "declined")
+_FAILED = ("wrong", "crashed", "timeout", "over_limit", "build_error", "rejected", *_UNTRIED)
+_NO_PROGRAMS = ("plan", "review", "action")
 # Every class, with what a campaign may file it as: the class of the reply, or the verdict's status.
-# Words around a program are no fault of it, so anything may become of that.
+# Words around a program are no fault of it, so anything may become of that. A plan, a review or an
+# action is no program, so what is wrong with it is filed as what it is: an action that no tool
+# carries out, words that decide nothing.
 FILED_AS: dict[str, tuple[str, ...]] = {
     "truncated": ("truncated",),
     "refused": ("refused",),
     "empty": ("empty",),
     "prose": ("unparsable",),
     "unparsable": ("unparsable",),
-    "syntax": ("unparsable", "build_error", "duplicate"),
+    "syntax": ("unparsable", "build_error", *_UNTRIED),
     "wrong_schema": ("wrong_schema",),
     "wrong_code": ("illegal", *_FAILED),
-    "wrong_answer": ("wrong", "crashed", "duplicate"),
-    "illegal": ("illegal", "build_error", "rejected", "duplicate"),
-    "duplicate": ("duplicate",),
-    "cheating": ("illegal", "wrong_schema", "unparsable", "too_fast", *_FAILED),
+    "wrong_answer": ("wrong", "crashed", "review", *_UNTRIED),
+    "illegal": ("illegal", "build_error", "rejected", "action", *_UNTRIED),
+    "duplicate": ("plan", *_UNTRIED),
+    "cheating": ("illegal", "wrong_schema", "unparsable", "too_fast", *_NO_PROGRAMS, *_FAILED),
     "prose_around": (),
 }
 

@@ -118,7 +118,8 @@ class Server:
         url = "http://127.0.0.1:9/v1"
         found = OpenAI(model="m", base_url=url, retries=retries, deadline=600.0)
         http = openai.DefaultHttpxClient(transport=httpx2.MockTransport(self))
-        found._client = openai.OpenAI(api_key="none", base_url=url, max_retries=0, http_client=http)
+        client = openai.OpenAI(api_key="none", base_url=url, max_retries=0, http_client=http)
+        found._idle.append(client)
         found.pass_through(Gate(clock=VirtualClock()))
         return found
 

@@ -130,12 +130,13 @@ class Scripted:
 
     def plug_into(self, backend):
         transport = httpx2.MockTransport(self)
-        backend._client = openai.OpenAI(
+        client = openai.OpenAI(
             api_key="none",
             base_url=URL,
             max_retries=0,
             http_client=openai.DefaultHttpxClient(transport=transport),
         )
+        backend._idle.append(client)
         backend.pass_through(Gate(clock=VirtualClock()))
         return backend
 

@@ -408,3 +408,15 @@ def test_a_server_that_stalls_holds_a_call_no_longer_than_its_deadline(server, b
     # On a busy machine threads wake up late; without the deadline it would be a minute.
     assert time.monotonic() - began < 20
     assert len(server.asked) == 1
+
+
+def test_a_call_that_was_given_up_holds_no_thread_and_no_other_call(server, backend):
+    found = backend(trickle, completion(), deadline=0.3, timeout=60.0, retries=0)
+    found.pass_through(Gate())
+    before = set(threading.enumerate())
+    assert error_of(found).kind == "transient"
+    ours = [t for t in threading.enumerate() if t not in before and "run" in t.name]
+    for thread in ours:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in ours)
+    assert found.complete(REQUEST).text == "hi"

@@ -43,6 +43,21 @@ def test_every_fault_is_filed_as_what_it_is(worlds, recording, name):
     assert {"illegal", "duplicate", "syntax", "wrong_schema", "truncated", OK} <= seen
 
 
+@pytest.mark.parametrize("agent", ["team", "tool_loop", "evolve"])
+def test_a_fault_in_what_is_no_program_is_filed_as_what_that_is(worlds, recording, agent):
+    faults = {"cheating": 0.3, "illegal": 0.1, "wrong_answer": 0.1, "duplicate": 0.1}
+    world, filed = worlds["knobs"], set()
+    for seed in range(2):
+        journal = recording()
+        driver = world.driver(journal, agent=agent, seed=seed, faults=faults)
+        _, trials = world.play(driver, asks=5)
+        found = simulated(journal.events, trials)
+        assert [row for row in found["rows"] if not row["sound"]] == []
+        assert found["believed"] == {}
+        filed |= {row["filed_as"] for row in found["rows"] if row["injected"] == "cheating"}
+    assert filed & {"plan", "review", "action"}
+
+
 def test_a_campaign_without_faults_has_no_matrix(worlds, recording):
     journal = recording()
     _, trials = worlds["knobs"].play(worlds["knobs"].driver(journal), asks=3)

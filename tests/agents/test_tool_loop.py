@@ -76,6 +76,15 @@ def test_the_steps_of_a_session_are_bounded_and_what_it_has_then_is_submitted(wo
     assert len(model.requests) == 3
 
 
+def test_a_program_is_filed_with_the_answer_that_made_it(worlds, recording):
+    world, journal = worlds["knobs"], recording()
+    refused = act("record_result", speedup=99.0)
+    model = Scripted(action=[act("apply", changes={"stages": 4}), refused])
+    driver = world.driver(journal, agent="tool_loop", backend=model, batch=1, steps=3)
+    driver.ask(1)
+    assert list(classified(journal.events).values()) == ["candidate", "action", "action"]
+
+
 def test_a_session_whose_answers_end_is_submitted_as_far_as_it_came(worlds, recording):
     world, journal = worlds["knobs"], recording()
     model = Scripted(action=[act("apply", changes={"stages": 4}), "fly!"])
