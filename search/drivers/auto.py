@@ -111,6 +111,8 @@ class Auto:
         self._fit_at = initial
         self._viewed = -1
         self._turn = self._spread = 0
+        self._asked: set[int] = set()
+        self._strangers = 0  # told since the first ask, and proposed by somebody else
 
     @property
     def stopped(self) -> str | None:
@@ -140,6 +142,7 @@ class Auto:
                 break
             self._visit(picked[0])
             chosen.append(picked)
+        self._asked.update(handle for handle, _ in chosen)
         return [Proposal(self._pool.candidate(handle), why) for handle, why in chosen]
 
     def tell(self, trials: Sequence[Trial]) -> None:
@@ -147,6 +150,8 @@ class Auto:
         for trial in trials:
             handle = self._pool.handle(trial.candidate)
             self._visit(handle)
+            if self._asked and handle not in self._asked:
+                self._strangers += 1
             objective = trial.objective
             cost = math.inf if objective is None else -objective * math.log(2)
             if cost < min(self._costs, default=math.inf):
@@ -169,10 +174,10 @@ class Auto:
 
     def _needs_spread(self, place: int) -> bool:
         """Whether configurations far from each other are still missing; beside advice half of them
-        are enough.
+        are enough. What others propose meanwhile may lie close together and replaces none.
         """
         wanted = self._initial if self._counsel is None else self._initial // 2
-        return self._spread < wanted and (place < self._initial or self._counsel is not None)
+        return self._spread < wanted and (place - self._strangers < self._initial or self._counsel is not None)
 
     def _far(self, asked: list[int]) -> tuple[int, str] | None:
         """Of some draws that which is farthest from everything asked."""

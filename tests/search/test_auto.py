@@ -202,6 +202,19 @@ def test_what_was_said_counts_as_far_as_it_agrees():
     assert 0.9 < shrunk_slope(said, 0.9 * said) < 1
 
 
+def test_what_others_propose_meanwhile_replaces_none_of_the_spread():
+    driver, count = Auto(GEMM, seed=0, batch=2), 0
+    own = []
+    for _ in range(6):
+        asked = driver.ask(2)
+        own += [proposal.proposer for proposal in asked]
+        others = [c for c in map(GEMM.candidate, GEMM.valid[count : count + 2].tolist())]
+        told = [*others, *(p.candidate for p in asked)]
+        driver.tell([judged(count + i, c, height(c)) for i, c in enumerate(told)])
+        count += len(told)
+    assert own == ["auto spread"] * 8 + ["auto global"] * 4
+
+
 def test_a_large_space_is_looked_at_in_part(monkeypatch):
     monkeypatch.setattr(field, "WHOLE", 500)
     some = TableField(GEMM, np.random.default_rng(0))
