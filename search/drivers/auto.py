@@ -174,10 +174,15 @@ class Auto:
 
     def _needs_spread(self, place: int) -> bool:
         """Whether configurations far from each other are still missing; beside advice half of them
-        are enough. What others propose meanwhile may lie close together and replaces none.
+        are enough.
         """
         wanted = self._initial if self._counsel is None else self._initial // 2
-        return self._spread < wanted and (place - self._strangers < self._initial or self._counsel is not None)
+        if self._spread >= wanted:
+            return False
+        if place < self._initial or self._counsel is not None:
+            return True
+        # What others propose meanwhile may lie close together: it delays the spread, no more.
+        return self._strangers > 0 and (place - self._strangers) % 2 == 1
 
     def _far(self, asked: list[int]) -> tuple[int, str] | None:
         """Of some draws that which is farthest from everything asked."""
