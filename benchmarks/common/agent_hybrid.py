@@ -30,7 +30,7 @@ from kernelwright.search.store import MemoryStore
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 SHAPES = ("4096x4096x4096", "2048x14336x4096", "16x14336x4096", "512x512x16384")
-SEEDS, TRIALS, BATCH = 24, 64, 4
+SEEDS, TRIALS, BATCH = 40, 64, 4
 BUDGETS = (16, 32, TRIALS)
 WIDTHS = (0.05, 0.02)
 WORSE = 1.02

@@ -216,6 +216,15 @@ def test_what_others_propose_meanwhile_delays_the_spread_and_replaces_none_of_it
     assert own == ["auto spread"] * 4 + late + ["auto global"] * 2
 
 
+def test_what_others_propose_later_asks_for_no_spread():
+    driver = Auto(GEMM, seed=0, batch=4)
+    first, stranger = GEMM.candidate(int(GEMM.valid[0])), GEMM.candidate(int(GEMM.valid[1]))
+    driver.tell([judged(0, first, height(first))])
+    trials = drive(driver, 8, height)
+    driver.tell([judged(len(trials), stranger, height(stranger))])
+    assert {proposal.proposer for proposal in driver.ask(4)} == {"auto global"}
+
+
 def test_a_large_space_is_looked_at_in_part(monkeypatch):
     monkeypatch.setattr(field, "WHOLE", 500)
     some = TableField(GEMM, np.random.default_rng(0))
