@@ -107,16 +107,19 @@ def duplicates(agent: str, world: str) -> tuple[int, int]:
     for _ in range(ASKS):
         proposals = driver.ask(BATCH)
         let_in += sum(map(is_injected, proposals))
-        trials = [_judged(number + i, p.candidate) for i, p in enumerate(proposals)]
+        trials = [_judged(number + i, proposal) for i, proposal in enumerate(proposals)]
         number += len(trials)
         driver.tell(trials)
     return len(model.injected), let_in
 
 
-def _judged(number: int, candidate: Candidate) -> Trial:
-    """A trial whose time is a function of the candidate; one in eight fails."""
+def _judged(number: int, proposal: Proposal) -> Trial:
+    """A trial whose time is a function of the candidate; one in eight fails. What no model proposed
+    is slower, so that a hybrid goes on asking its model.
+    """
+    candidate = proposal.candidate
     drawn = int(candidate.key[:8], 16)
-    height = None if drawn % 8 == 0 else drawn / 2**31 - 1
+    height = None if drawn % 8 == 0 else drawn / 2**31 - (1 if proposal.prompt_hash else 3)
     verdict = FAILED if height is None else timed(2.0**-height, 1.0)
     return Trial(number, candidate, ((Stage.SCREEN, verdict),), height, "", (), 0, 0)
 
