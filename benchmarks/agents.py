@@ -17,10 +17,13 @@ sys.path[0] = str(Path(__file__).resolve().parent / "common")
 import agent_costs
 import agent_faults
 import agent_gains
+import agent_hybrid
+import agent_novelty
 import agent_records
 from table import print_groups
 
-GROUPS = agent_records.GROUPS | agent_faults.GROUPS | agent_gains.GROUPS | agent_costs.GROUPS
+MODULES = (agent_records, agent_faults, agent_gains, agent_hybrid, agent_novelty, agent_costs)
+GROUPS = {name: group for module in MODULES for name, group in module.GROUPS.items()}
 
 if __name__ == "__main__":
     print_groups(GROUPS, __doc__)

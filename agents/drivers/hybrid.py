@@ -1,16 +1,19 @@
-"""A hybrid: the model proposes a few seeds, then a classical driver searches the space. Where
+"""A hybrid: the model proposes a few seeds while a classical driver searches the space. Where
 candidates are C, which a classical driver cannot write, see `templates.py`.
 
-Seeds are put to the test. The classical driver first makes ``test`` proposals of its own, without
-knowing the seeds. Those seeds that are faster than all of these are told to it and it goes on from
-there; the others are dropped, it never hears of them. So where all seeds are dropped it proposes
-just what it would have proposed alone, later by as many trials as there were seeds. Where it
-proposes what was a seed, nothing is judged twice: it is told the seed's trial.
+The model is an adviser on probation, as a recording or an analytic model is to `auto`
+(`search.drivers.counsel`). It is asked for two seeds at a time, and never for more than half of
+what was proposed, so the driver's own start goes on beside them. It goes on, up to ``seeds``, while
+its best is not 1.3 times slower than the driver's own best; then it is asked no more.
+
+The driver is told of every seed, good or bad: a trial that was paid for says something about the
+space. Where it proposes what is a seed already, nothing is judged twice.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -27,6 +30,7 @@ from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob, Language, Problem, Proposal
 from kernelwright.search.driver import Driver
 from kernelwright.search.drivers import DRIVERS
+from kernelwright.search.drivers.counsel import TRIED, WORSE
 from kernelwright.search.trial import Trial, event
 
 SEEDS = "seeds"
@@ -47,10 +51,7 @@ class Hybrid:
             str, Field(description="the driver that goes on, with its default options")
         ] = "auto",
         seeds: Annotated[
-            int, Field(ge=1, description="proposals of the model; of C, in each round")
-        ] = 8,
-        test: Annotated[
-            int, Field(ge=1, description="the driver's own proposals that seeds must beat")
+            int, Field(ge=1, description="proposals of the model at most; of C, in each round")
         ] = 8,
         tuning: Annotated[
             int, Field(ge=1, description="of C: trials of a template's macros in a round")
@@ -70,7 +71,7 @@ class Hybrid:
             self._way = Templates(desk, make, seeds=seeds, tuning=tuning, name=name)
         else:
             driver = polisher(polish, space, seed=seed, batch=batch, problem=problem)
-            self._way = Seeded(desk, driver, seeds=seeds, test=test, name=name)
+            self._way = Seeded(desk, driver, seeds=seeds, name=name)
 
     @property
     def stopped(self) -> str | None:
@@ -92,13 +93,12 @@ class Hybrid:
 
 
 class Seeded:
-    """Seeds, their test, and what goes on from there; see the module.
+    """Seeds on probation beside a classical driver; see the module.
 
     Args:
         desk: where the model is asked.
         driver: the classical one.
-        seeds: how many the model proposes.
-        test: the driver's own proposals that they must beat.
+        seeds: how many the model proposes at most.
         name: the proposer of what the driver proposes.
     """
 
@@ -108,15 +108,14 @@ class Seeded:
         driver: Driver,
         *,
         seeds: int,
-        test: int,
         name: str,
     ) -> None:
         self._desk, self._polisher, self._name = desk, driver, name
-        self._left, self._test = seeds, test
+        self._left = seeds
         self._sown: set[str] = set()  # keys of seeds
-        self._seeds: list[Trial] = []  # told, and not decided about
-        self._own: list[Trial] = []  # of the polisher before the decision
-        self._asked: list[str] = []  # keys of the polisher's proposals that it was not told of
+        self._own: set[str] = set()  # keys of what the polisher proposed beside them
+        self._is_waiting = False  # for what became of seeds
+        self._best_seed = self._best_own = -math.inf  # objectives
 
     @property
     def stopped(self) -> str | None:
@@ -124,74 +123,56 @@ class Seeded:
         return self._polisher.stopped
 
     def ask(self, n: int) -> list[Proposal]:
-        """Seeds first, then what the polisher proposes and was no seed."""
+        """Seeds as far as it is the model's turn, then what the polisher proposes and is none."""
         desk = self._desk
-        if self._left and desk.stopped is None:
-            found = desk.talk.proposals(min(n, self._left), self._fresh, self._mend)
-            self._left -= len(found)
-            self._sown |= {proposal.candidate.key for proposal in found}
-            if found:
-                return found
-        while True:
-            asked = self._polisher.ask(n)
-            self._asked += [proposal.candidate.key for proposal in asked]
-            new = [p for p in asked if p.candidate.key not in desk.trials]
-            if new or not asked:
-                return [Proposal(p.candidate, self._name, p.parents) for p in new]
-            self._settle()
+        seeds: list[Proposal] = []
+        if share := self._share(n):
+            seeds = desk.talk.proposals(share, self._fresh, self._mend)
+            self._left -= len(seeds)
+            self._sown |= {seed.candidate.key for seed in seeds}
+            self._is_waiting = bool(seeds)
+            if desk.stopped is not None:
+                self._end("gave nothing new")
+            elif not self._left:
+                self._end("all proposed")
+        own: list[Proposal] = []
+        while len(seeds) < n and not own and (asked := self._polisher.ask(n - len(seeds))):
+            own = [
+                Proposal(p.candidate, self._name, p.parents)
+                for p in asked
+                if p.candidate.key not in self._sown
+            ]
+        for proposal in own if self._left else ():
+            self._own.add(proposal.candidate.key)
+            desk.memory.propose(proposal.candidate)
+        return [*seeds, *own]
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """The polisher is told of its own proposals, in its own order."""
-        strangers = []
-        for trial in trials:
-            key = trial.candidate.key
-            if key in self._sown:
-                self._seeds.append(trial)
-            elif key not in self._asked:
-                strangers.append(trial)
-        if strangers:  # a baseline, or what another proposer tried
-            self._polisher.tell(strangers)
-        # Trials come in the order of proposals: what was passed over is not coming any more.
-        new = {trial.candidate.key for trial in trials}
-        last = max((i for i, key in enumerate(self._asked) if key in new), default=-1)
-        self._asked = [
-            key for i, key in enumerate(self._asked) if i > last or key in self._desk.trials
-        ]
-        self._settle()
-        self._decide()
+        """Everybody is told of everything."""
+        self._is_waiting = False
+        for trial in trials if self._left else ():
+            height = -math.inf if trial.objective is None else trial.objective
+            if trial.candidate.key in self._sown:
+                self._best_seed = max(self._best_seed, height)
+            elif trial.candidate.key in self._own:
+                self._best_own = max(self._best_own, height)
+        self._polisher.tell(trials)
 
-    def _settle(self) -> None:
-        """Tell the polisher what is known of its proposals, up to the first that is not."""
-        known = []
-        while self._asked and (trial := self._desk.trials.get(self._asked[0])) is not None:
-            known.append(trial)
-            self._asked.pop(0)
-        if known:
-            self._own += known
-            self._polisher.tell(known)
+    def _share(self, n: int) -> int:
+        """For how many seeds the model is asked now."""
+        if not self._left or self._is_waiting:
+            return 0
+        if self._best_seed < self._best_own - WORSE / math.log(2) and self._sown:
+            self._end("slower")
+            return 0
+        half = (len(self._sown) + len(self._own) + n + 1) // 2
+        return min(TRIED, n, self._left, max(0, half - len(self._sown)))
 
-    def _decide(self) -> None:
-        """Once the polisher has had its test, tell it the seeds that are faster than all its own,
-        and drop the others.
-        """
-        if not self._seeds or len(self._own) < self._test:
-            return
-        heights = [t.objective for t in self._own if t.objective is not None]
-        best = max(heights, default=None)
-        told = {trial.candidate.key for trial in self._own}
-        kept = [
-            seed
-            for seed in self._seeds
-            if seed.objective is not None
-            and (best is None or seed.objective > best)
-            and seed.candidate.key not in told
-        ]
-        keys = [seed.candidate.key for seed in kept]
-        dropped = len(self._seeds) - len(kept)
-        self._desk.journal.record(event(SEEDS, self._desk.talk.asks, kept=keys, dropped=dropped))
-        self._seeds = []
-        if kept:
-            self._polisher.tell(kept)
+    def _end(self, reason: str) -> None:
+        """The model is asked no more."""
+        self._left = 0
+        seeds = len(self._sown)
+        self._desk.journal.record(event(SEEDS, self._desk.talk.asks, seeds=seeds, reason=reason))
 
     def _fresh(self, slot: int) -> Turn:
         desk = self._desk

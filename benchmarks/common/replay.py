@@ -67,12 +67,13 @@ def recording(name: str) -> Recording:
         ratios[index] = taken / recorded.best
         verdicts[index] = (FAILED, None)
         if math.isfinite(taken):
-            verdicts[index] = (_timed(taken, recorded.best), math.log2(recorded.best / taken))
+            verdicts[index] = (timed(taken, recorded.best), math.log2(recorded.best / taken))
     assert set(verdicts) == set(space.valid.tolist())
     return Recording(space, verdicts, ratios)
 
 
-def _timed(taken: float, best: float) -> Verdict:
+def timed(taken: float, best: float) -> Verdict:
+    """A verdict with one recorded time, beside the best."""
     samples = Unpaired((taken,), (best,), reference_exact=True)
     measurement = Measurement(
         "recorded",

@@ -111,6 +111,8 @@ class Auto:
         self._fit_at = initial
         self._viewed = -1
         self._turn = self._spread = 0
+        self._asked: set[int] = set()
+        self._strangers = self._made_up = 0  # trials of others in places of the spread
 
     @property
     def stopped(self) -> str | None:
@@ -133,6 +135,7 @@ class Auto:
             if picked is None and (self._needs_spread(place) or not self._is_ready):
                 picked = self._far([handle for handle, _ in chosen])
                 self._spread += 1
+                self._made_up += place >= self._initial
             elif picked is None:
                 outlook = outlook or self._look()
                 picked = self._by_strategy(outlook)
@@ -140,6 +143,7 @@ class Auto:
                 break
             self._visit(picked[0])
             chosen.append(picked)
+        self._asked.update(handle for handle, _ in chosen)
         return [Proposal(self._pool.candidate(handle), why) for handle, why in chosen]
 
     def tell(self, trials: Sequence[Trial]) -> None:
@@ -147,6 +151,8 @@ class Auto:
         for trial in trials:
             handle = self._pool.handle(trial.candidate)
             self._visit(handle)
+            if self._asked and handle not in self._asked:
+                self._strangers += len(self._handles) < self._initial
             objective = trial.objective
             cost = math.inf if objective is None else -objective * math.log(2)
             if cost < min(self._costs, default=math.inf):
@@ -172,7 +178,12 @@ class Auto:
         are enough.
         """
         wanted = self._initial if self._counsel is None else self._initial // 2
-        return self._spread < wanted and (place < self._initial or self._counsel is not None)
+        if self._spread >= wanted:
+            return False
+        if place < self._initial or self._counsel is not None:
+            return True
+        # What others propose meanwhile may lie close together: it delays the spread, no more.
+        return self._made_up < self._strangers and (place - self._strangers) % 2 == 1
 
     def _far(self, asked: list[int]) -> tuple[int, str] | None:
         """Of some draws that which is farthest from everything asked."""

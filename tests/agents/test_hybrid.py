@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from contract import Scripted, made_up, some
 
@@ -12,41 +14,62 @@ from kernelwright.env.options import OptionError
 from kernelwright.env.types import Candidate, Language
 
 
-def test_a_hybrid_whose_seeds_fail_goes_on_as_the_driver_would_have_alone(worlds, recording):
-    world = worlds["knobs"]
-    model = Scripted(json=some(4))
-    journal = recording()
-    options = {"polish": "evolution", "seeds": 4, "test": 6}
-    driver = world.driver(journal, agent="hybrid", backend=model, seed=3, **options)
-    seeds = {
-        c.key for c in map(driver._desk.dialect.parse, map("```json\n{}\n```".format, some(4)))
+def of_seeds(driver, count):
+    return {
+        c.key for c in map(driver._desk.dialect.parse, map("```json\n{}\n```".format, some(count)))
     }
 
+
+def searched(world, journal, *, seed_height, batch=4, asks=12, **options):
+    """A hybrid whose seeds all have one height; what was asked, and by whom."""
+    model = Scripted(json=some(12))
+    driver = world.driver(
+        journal, agent="hybrid", backend=model, seed=3, batch=batch, polish="evolution", **options
+    )
+    seeds = of_seeds(driver, 12)
+    told = []
+    tell = driver._way._polisher.tell
+    driver._way._polisher.tell = lambda trials: (told.extend(trials), tell(trials))
+
     def height(candidate):
-        return None if candidate.key in seeds else made_up(candidate)
+        return seed_height if candidate.key in seeds else made_up(candidate)
 
-    asked, _ = world.play(driver, asks=12, objective=height)
-    alone = polisher("evolution", world.space, seed=3, batch=4, problem=world.problem)
-    expected, _ = world.play(alone, asks=11, objective=height)
-    found = [p.candidate for proposals in asked[1:] for p in proposals]
-    assert found == [p.candidate for ps in expected for p in ps if p.candidate.key not in seeds]
-    assert {p.candidate.key for p in asked[0]} == seeds
+    asked, trials = world.play(driver, asks=asks, batch=batch, objective=height)
+    assert told == trials  # the polisher is told of everything, in order
+    return [[p.proposer for p in proposals] for proposals in asked]
+
+
+@pytest.mark.parametrize("height", [None, -9.0])
+def test_a_model_whose_seeds_are_slow_is_asked_no_more(worlds, recording, height):
+    journal = recording()
+    asked = searched(worlds["knobs"], journal, seed_height=height)
+    assert asked[0] == ["hybrid", "hybrid", "hybrid evolution", "hybrid evolution"]
+    assert asked[1:] == [["hybrid evolution"] * 4] * 11
     (event,) = [e for e in journal.events if e.kind == "seeds"]
-    assert event.data == {"kept": [], "dropped": 4}
+    assert event.data == {"seeds": 2, "reason": "slower"}
 
 
-def test_seeds_that_beat_the_drivers_own_are_told_to_it(worlds, recording):
-    world, journal = worlds["knobs"], recording()
-    model = Scripted(json=some(4))
-    options = {"polish": "evolution", "seeds": 4, "test": 16}
-    driver = world.driver(journal, agent="hybrid", backend=model, seed=3, **options)
-    best = driver._desk.dialect.parse(f"```json\n{some(4)[2]}\n```").key
-    asked, _ = world.play(driver, asks=30, objective=lambda c: 9.0 if c.key == best else made_up(c))
+@pytest.mark.parametrize(("batch", "seeds"), [(1, 3), (3, 5), (4, 8), (8, 8)])
+def test_a_model_that_leads_goes_on_beside_the_driver(worlds, recording, batch, seeds):
+    journal = recording()
+    asked = searched(worlds["knobs"], journal, seed_height=9.0, batch=batch, seeds=seeds)
+    sown = [ask.count("hybrid") for ask in asked]
+    assert sum(sown) == seeds
+    assert max(sown) <= 2
+    assert all(2 * sum(sown[:at]) <= at * batch + 1 for at in range(len(asked)))
     (event,) = [e for e in journal.events if e.kind == "seeds"]
-    assert event.data == {"kept": [best], "dropped": 3}
-    later = [p for proposals in asked[6:] for p in proposals]
-    assert any(best in p.parents for p in later)
-    assert {p.proposer for p in later} == {"hybrid evolution"}
+    assert event.data == {"seeds": seeds, "reason": "all proposed"}
+
+
+def test_a_seed_that_the_driver_proposes_too_is_judged_once(worlds, recording):
+    world = worlds["knobs"]
+    alone = polisher("grid", world.space, seed=0, batch=4, problem=world.problem)
+    first = [dict(p.candidate.payload) for p in alone.ask(2)]
+    model = Scripted(json=[json.dumps(values) for values in reversed(first)])
+    driver = world.driver(recording(), agent="hybrid", backend=model, polish="grid")
+    asked, _ = world.play(driver, asks=3)
+    keys = [p.candidate.key for proposals in asked for p in proposals]
+    assert len(set(keys)) == len(keys) > 8
 
 
 def test_a_hybrid_goes_on_without_a_model_that_gives_nothing(worlds, recording):

@@ -202,6 +202,29 @@ def test_what_was_said_counts_as_far_as_it_agrees():
     assert 0.9 < shrunk_slope(said, 0.9 * said) < 1
 
 
+def test_what_others_propose_meanwhile_delays_the_spread_and_replaces_none_of_it():
+    driver, count = Auto(GEMM, seed=0, batch=2), 0
+    own = []
+    for _ in range(7):
+        asked = driver.ask(2)
+        own += [proposal.proposer for proposal in asked]
+        others = [GEMM.candidate(i) for i in GEMM.valid[count : count + 2].tolist()]
+        told = [*others, *(p.candidate for p in asked)]
+        driver.tell([judged(count + i, c, height(c)) for i, c in enumerate(told)])
+        count += len(told)
+    late = ["auto global", "auto spread"] * 4
+    assert own == ["auto spread"] * 4 + late + ["auto global"] * 2
+
+
+def test_what_others_propose_later_asks_for_no_spread():
+    driver = Auto(GEMM, seed=0, batch=4)
+    first, stranger = GEMM.candidate(int(GEMM.valid[0])), GEMM.candidate(int(GEMM.valid[1]))
+    driver.tell([judged(0, first, height(first))])
+    trials = drive(driver, 8, height)
+    driver.tell([judged(len(trials), stranger, height(stranger))])
+    assert {proposal.proposer for proposal in driver.ask(4)} == {"auto global"}
+
+
 def test_a_large_space_is_looked_at_in_part(monkeypatch):
     monkeypatch.setattr(field, "WHOLE", 500)
     some = TableField(GEMM, np.random.default_rng(0))
