@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from kernelwright.env.records import dumps, loads
-from kernelwright.env.types import Candidate, Stage, Verdict
+from kernelwright.env.records import dumps
+from kernelwright.env.types import Stage, Verdict
+from kernelwright.search.rows import EVENT_COLUMNS, TRIAL_COLUMNS, about_of, event_of, trials_of
 from kernelwright.search.trial import Event, Trial
 
 SCHEMA_VERSION = 2
@@ -268,10 +269,10 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        if durable:
-            self._db.execute("PRAGMA synchronous=FULL")
-        self._db.execute("BEGIN IMMEDIATE")
         try:
+            if durable:
+                self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("BEGIN IMMEDIATE")
             yield
             self._before_commit()
             self._db.execute("COMMIT")
@@ -346,37 +347,36 @@ class SqliteStore:
             )
 
     def trials(self) -> list[Trial]:
-        """All trials in order."""
-        try:
-            return self._trials()
-        except (ValueError, KeyError, TypeError) as error:
-            what = str(error).splitlines()[0]
-            raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
+        """All trials in order.
 
-    def _trials(self) -> list[Trial]:
-        verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
-        order = {stage: i for i, stage in enumerate(Stage)}
-        for number, stage, text in self._read(_VERDICTS):
-            verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, text)))
-        names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
-        trials = []
-        for values in self._read(f"SELECT {', '.join(names)} FROM trials ORDER BY number"):
-            row = dict(zip(names, values, strict=True))
-            row["candidate"] = loads(Candidate, row["candidate"])
-            row["parents"] = tuple(json.loads(row["parents"]))
-            judged = verdicts[row["number"]]
-            judged.sort(key=lambda pair: order[pair[0]])
-            trials.append(Trial(verdicts=tuple(judged), **row))
-        return trials
+        Raises:
+            StoreError: if the file cannot be read, or holds something else; as all that read.
+        """
+        rows = self._read(f"SELECT {', '.join(TRIAL_COLUMNS)} FROM trials ORDER BY number")
+        verdicts = self._read(_VERDICTS)
+        with self._believing():
+            return trials_of(rows, verdicts)
 
     def events(self) -> list[Event]:
         """All events in order."""
-        query = "SELECT kind, ask, slot, payload, tokens, usd FROM events ORDER BY id"
-        return [Event(*row) for row in self._read(query)]
+        rows = self._read(f"SELECT {', '.join(EVENT_COLUMNS)} FROM events ORDER BY id")
+        with self._believing():
+            return [event_of(row) for row in rows]
 
     def meta(self) -> dict[str, str]:
         """What is known of the campaign."""
-        return dict(self._read("SELECT name, value FROM meta"))
+        rows = self._read("SELECT name, value FROM meta")
+        with self._believing():
+            return about_of(rows)
+
+    @contextmanager
+    def _believing(self) -> Iterator[None]:
+        """Say where the damage is, if rows are none that a campaign has written."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            what = str(error).splitlines()[0]
+            raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
 
     def set_meta(self, **values: str) -> None:
         """Add or replace what is known."""
