@@ -205,9 +205,7 @@ class SqliteStore:
         if readonly:
             if not path.is_file():
                 raise StoreError(f"{path}: no such run")
-            self._db = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None
-            )
+            self._db = _look_at(path)
         else:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -419,6 +417,21 @@ def _verdict_rows(
     verdicts: Iterable[tuple[int, Stage, Verdict]], now: float
 ) -> list[tuple[int, str, str, str, float]]:
     return [(n, stage.value, v.status.value, dumps(v), now) for n, stage, v in verdicts]
+
+
+def _look_at(path: Path) -> sqlite3.Connection:
+    """A file opened to be read, also where nothing can be written beside it, as an archive's."""
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None)
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        db.execute("PRAGMA user_version")
+    except sqlite3.DatabaseError:  # said where the file is prepared, if it stays so
+        # Only where no log could hold more than the file does.
+        if not os.access(path.parent, os.W_OK) and not log.exists():
+            db.close()
+            db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
+    return db
 
 
 def _take_lock(path: Path) -> int:

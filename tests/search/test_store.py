@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -236,3 +237,17 @@ def test_a_store_that_another_program_holds_is_refused_in_words(tmp_path):
         other.close()
         store.set_meta(version="1")
         assert store.meta() == {"version": "1"}
+
+
+def test_a_run_in_a_folder_that_nobody_may_write_to_can_be_looked_at(tmp_path):
+    folder = tmp_path / "archive"
+    with SqliteStore(folder / "run.sqlite") as store:
+        store.set_meta(version="1")
+    folder.chmod(0o555)
+    try:
+        if os.access(folder, os.W_OK):
+            pytest.skip("this user may write to any folder")
+        with SqliteStore(folder / "run.sqlite", readonly=True) as store:
+            assert store.meta() == {"version": "1"}
+    finally:
+        folder.chmod(0o755)
