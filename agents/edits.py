@@ -37,13 +37,14 @@ MisfitKind = Literal[
     "outside",
     "overlap",
 ]
-_SEARCH = re.compile(r"\s*<{5,}\s*(?:SEARCH|ORIGINAL|HEAD)?\s*", re.IGNORECASE)
-_MIDDLE = re.compile(r"\s*={5,}\s*")
-_REPLACE = re.compile(r"\s*>{5,}\s*(?:REPLACE|UPDATED)?\s*", re.IGNORECASE)
+# Of lines without blanks around them.
+_SEARCH = re.compile(r"<{5,}\s*(?:SEARCH|ORIGINAL|HEAD)?", re.IGNORECASE)
+_MIDDLE = re.compile(r"={5,}")
+_REPLACE = re.compile(r">{5,}\s*(?:REPLACE|UPDATED)?", re.IGNORECASE)
 # A line in the place of others: dots, as they are or in a comment, or words to that effect.
 _ELIDED = re.compile(
-    r"\s*(?:(?://+|/\*+)\s*)?(?:\.{3,}|…).*"
-    r"|\s*(?://+|/\*+).*\b(?:existing code|rest of|unchanged|same as before|omitted)\b.*",
+    r"(?:(?://+|/\*+)\s*)?(?:\.{3,}|…).*"
+    r"|(?://|/\*).*\b(?:existing code|rest of|unchanged|same as before|omitted)\b.*",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -94,7 +95,7 @@ Hunks: TypeAlias = tuple[Hunk, ...]
 
 def has_edits(block: str) -> bool:
     """Whether a block's text looks like edits."""
-    return any(line.strip() and _SEARCH.fullmatch(line) for line in block.split("\n"))
+    return any(_SEARCH.fullmatch(line.strip()) for line in block.split("\n"))
 
 
 def read_edits(block: str) -> tuple[Edit, ...] | Misfit:
@@ -103,24 +104,25 @@ def read_edits(block: str) -> tuple[Edit, ...] | Misfit:
     search: list[str] | None = None
     replace: list[str] | None = None
     for number, line in enumerate(block.split("\n"), start=1):
+        said = line.strip()
         if search is None:
-            if _SEARCH.fullmatch(line) and line.strip():
+            if _SEARCH.fullmatch(said):
                 search = []
             elif re.search(r"[;{}()=>]", line):
                 return _malformed(number, "<<<<<<< SEARCH", line)
-        elif _SEARCH.fullmatch(line):
+        elif _SEARCH.fullmatch(said):
             wanted = "=======" if replace is None else ">>>>>>> REPLACE"
             return _malformed(number, wanted, line)
         elif replace is None:
-            if _REPLACE.fullmatch(line):
+            if _REPLACE.fullmatch(said):
                 return _malformed(number, "=======", line)
-            if _MIDDLE.fullmatch(line):
+            if _MIDDLE.fullmatch(said):
                 replace = []
             else:
                 search.append(line.rstrip("\r"))
-        elif _MIDDLE.fullmatch(line):
+        elif _MIDDLE.fullmatch(said):
             return _malformed(number, ">>>>>>> REPLACE", line)
-        elif _REPLACE.fullmatch(line):
+        elif _REPLACE.fullmatch(said):
             edits.append(Edit(tuple(search), tuple(replace)))
             search = replace = None
         else:
@@ -196,7 +198,7 @@ def _hunks(lines: Lines, edit: Edit, number: int) -> Hunks | Misfit:
     if not any(line.strip() for line in edit.search):
         return Misfit("empty", "expected lines of the parent to be found, found none")
     for line in (*edit.search, *edit.replace):
-        if _ELIDED.fullmatch(line) and squeezed(line) not in lines.squeezed:
+        if _ELIDED.fullmatch(line.strip()) and squeezed(line) not in lines.squeezed:
             reason = f"expected every line written out, found {line.strip()!r:.80}"
             return Misfit("elided", reason)
     if list(map(squeezed, edit.search)) == list(map(squeezed, edit.replace)):

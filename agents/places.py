@@ -26,7 +26,10 @@ LEAST_ANCHOR = 6  # characters of a line that tells where it stands
 SKIPPED_HERE = 0.3
 SKIPPED_THERE = 0.7
 MOST_PAIRS = 8_000
-_COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
+# What is not closed goes on to the end of the line, or of the text.
+_COMMENT = re.compile(
+    r"//[^\n]*|/\*(?:[\s\S]*?\*/|[\s\S]*)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
+)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
