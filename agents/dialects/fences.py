@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from kernelwright.agents.chat import Malformed
 
-# A fence, the first word behind it without what some wrap it in (``{.c}``), and any other words.
-_OPEN = re.compile(
-    r"([ \t]*)(?:(`{3,})[ \t]*\{?\.?([^\s`,;:{}]*)[^`]*|(~{3,})[ \t]*\{?\.?([^\s,;:{}]*).*)"
-)
+# A fence, and the first word behind it without what some wrap it in (``{.c}``).
+_OPEN = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)", re.DOTALL)
+_MARK = re.compile(r"[ \t]*\{?\.?([^\s`,;:{}]*)")
 # What reasoning models think aloud; blocks in there are drafts.
-_THOUGHT = re.compile(r"<think>.*?</think>|^.*?</think>", re.DOTALL)
+_THOUGHT, _SAID = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +46,11 @@ def blocks(reply: str) -> list[Block]:
             else:
                 lines.append(_dedented(line, len(indent)))
             continue
-        opened = _OPEN.fullmatch(line)
-        if opened:
-            indent, fence = opened[1], opened[2] or opened[4]
-            mark = (opened[3] or opened[5] or "").lower()
+        opened = _OPEN.match(line)
+        if opened and not (opened[2][0] == "`" and "`" in opened[3]):
+            indent, fence = opened[1], opened[2]
+            word = _MARK.match(opened[3])
+            mark = word[1].lower() if word else ""
     if fence:
         found.append(Block(mark, "".join(f"{x}\n" for x in lines), closed=False))
     return found
@@ -62,13 +62,31 @@ def _dedented(line: str, most: int) -> str:
     return line[min(blanks, most) :]
 
 
+def spoken(reply: str) -> str:
+    """A reply without a byte order mark, and without what was thought aloud: up to the first
+    ``</think>``, and from then on what stands between two such marks.
+    """
+    reply = reply.removeprefix("\ufeff")
+    _, said, rest = reply.partition(_SAID)
+    if not said:
+        return reply
+    out, at = list[str](), 0
+    while True:
+        start = rest.find(_THOUGHT, at)
+        end = rest.find(_SAID, start) if start >= 0 else -1
+        if end < 0:
+            return "".join((*out, rest[at:]))
+        out.append(rest[at:start])
+        at = end + len(_SAID)
+
+
 def answer_block(reply: str, marks: tuple[str, ...]) -> str | Malformed:
     """The text of the block that holds the answer: the last one with one of these marks, else the
     only one.
 
     A block without its closing fence is not read: its end is not known.
     """
-    found = blocks(_THOUGHT.sub("", reply))
+    found = blocks(spoken(reply))
     marked = [block for block in found if block.mark in marks]
     bare = [block for block in found if not block.mark]
     chosen = marked or (bare if len(found) == 1 else [])
