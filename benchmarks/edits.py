@@ -18,7 +18,8 @@ from collections import Counter
 import misquotes
 import spellings
 
-from kernelwright.agents.edits import Misfit, apply_edits
+from kernelwright.agents.edit_blocks import Misfit
+from kernelwright.agents.edits import apply_edits
 
 EACH = 200
 
