@@ -31,6 +31,8 @@ from kernelwright.search.trial import event
 
 # Replies in a row without a proposal before the model is given up.
 MOST_USELESS = 32
+# What a space calls a program that is too long to be looked at any further.
+TOO_LONG = "too_long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,7 @@ class Talk:
         violations = self._space.check(found)
         if violations:
             reason = "; ".join(v.reason for v in violations[:4])
-            if found not in self._memory:
+            if violations[0].code != TOO_LONG and found not in self._memory:
                 self._memory.refuse(found, violations[0].code, reason)
             return Useless("illegal", reason, said.text)
         candidate = self._space.canonical(found)
