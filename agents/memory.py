@@ -82,6 +82,10 @@ class Memory:
         form = self._dialect.form(candidate)
         return form in self._forms or form in self._pending
 
+    def has_tried(self, candidate: Candidate) -> bool:
+        """Whether the same program was judged."""
+        return self._dialect.form(candidate) in self._forms
+
     def repeat(self, candidate: Candidate) -> str:
         """Remember what was proposed again, so that it is listed, and say what came of it."""
         trial = self._forms.get(self._dialect.form(candidate))

@@ -25,8 +25,10 @@ from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, 
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.memory import Memory
+from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.driver import Journal
+from kernelwright.search.drivers.pool import EXHAUSTED
 from kernelwright.search.trial import event
 
 # Replies in a row without a proposal before the model is given up.
@@ -122,6 +124,7 @@ class Talk:
         self._useless = 0
         self._tokens, self._usd = 0, 0.0
         self._slot = 0
+        self._tried = 0  # configurations from the first on, of a space that lists them
         self.asks = 0
         self.stopped: str | None = None
 
@@ -187,6 +190,19 @@ class Talk:
     def _begin(self) -> None:
         self.asks += 1
         self._slot = 0
+        if self.stopped is None and self._is_exhausted():
+            self.stopped = EXHAUSTED
+
+    def _is_exhausted(self) -> bool:
+        """Whether the space has nothing that was not tried, so that no answer could be new."""
+        if not is_listed(self._space):
+            return False
+        valid = self._space.valid
+        while self._tried < len(valid):
+            if not self._memory.has_tried(self._space.candidate(int(valid[self._tried]))):
+                return False
+            self._tried += 1
+        return True
 
     def _followed(self, idea: Idea) -> Draft | None:
         """What an idea comes to."""

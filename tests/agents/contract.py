@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from contracts import CHUNKINGS, judged, scattered, trajectory
@@ -16,6 +17,9 @@ from kernelwright.agents.chat import BackendError, Completion, digest, estimate_
 from kernelwright.agents.programmer.reading import sections
 from kernelwright.agents.report import CLASSES, classified, confusion
 from kernelwright.agents.talk import MOST_USELESS
+from kernelwright.env.spaces.knobs import KnobSpace
+from kernelwright.env.types import Knob
+from kernelwright.search.drivers.pool import EXHAUSTED
 
 SPACES = ("knobs", "schedule", "source", "regions")
 PLANS = (
@@ -268,6 +272,21 @@ class AgentContract:
         if driver.stopped:
             assert "truncated" in driver.stopped
             assert driver.ask(4) == []
+
+    def test_a_space_whose_programs_were_all_tried_ends_the_search_without_a_call(
+        self, worlds, recording
+    ):
+        if "knobs" not in self.spaces:
+            pytest.skip(f"{self.agent} does not work on knobs")
+        world = worlds["knobs"]
+        plain = world.space.default.knobs
+        knobs = [Knob(name, (64, 128) if name == "bm" else (plain[name],)) for name in plain]
+        few = replace(world, space=KnobSpace(knobs, default=world.space.default.payload))
+        driver = self.make(few, recording(), backend=Unplugged())
+        both = [few.space.candidate(i) for i in range(2)]
+        driver.tell([judged(i, c, 0.1) for i, c in enumerate(both)])
+        assert driver.ask(4) == []
+        assert driver.stopped == EXHAUSTED
 
     def test_a_permanent_error_is_raised_after_one_call(self, worlds, recording):
         error, journal = BackendError("permanent", "401 no"), recording()
