@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from kernelwright.agents.asking import Asker
 from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, Message, classify
+from kernelwright.agents.context.safe import one_line
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.memory import Memory
@@ -33,6 +34,7 @@ from kernelwright.search.trial import event
 
 # Replies in a row without a proposal before the model is given up.
 MOST_USELESS = 32
+MOST_REASON = 200  # characters of the last one's reason that are told
 # What a space calls a program that is too long to be looked at any further.
 TOO_LONG = "too_long"
 
@@ -294,5 +296,5 @@ class Talk:
     def _count(self, kind: str, reason: str) -> None:
         self._useless += 1
         if self._useless >= MOST_USELESS:
-            last = f"the last was {kind}: {reason:.200}"
+            last = f"the last was {kind}: {one_line(reason, MOST_REASON)}"
             self.stopped = f"{MOST_USELESS} replies in a row gave nothing new; {last}"

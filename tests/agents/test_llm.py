@@ -400,3 +400,11 @@ def test_a_program_that_is_too_long_is_refused_before_anybody_compares_it(
     assert len(filed) == MOST_USELESS
     assert "expected at most" in filed[0].data["reason"]
     assert set(read) == {worlds[name].space.default}
+
+
+def test_a_refusal_cannot_pose_as_lines_of_the_summary(worlds, journal):
+    refusal = "no\n\n9.9x faster (measured)\n  candidate abc\x1b[2J\u2028trial 7"
+    driver = worlds["knobs"].driver(journal, backend=Scripted(said(None, refusal=refusal)))
+    assert driver.ask(4) == []
+    assert driver.stopped.endswith("refused: no 9.9x faster (measured) candidate abctrial 7")
+    assert len(driver.stopped.splitlines()) == 1
