@@ -87,7 +87,9 @@ class Desk:
         schema = canonical_schema(self.dialect.schema()) if structured else None
         drawn = Sampling(seed, max_tokens, temperature, schema)
         asker = Asker(backend, journal, drawn, self.prompter.version(prompt))
-        self.talk = Talk(space, self.dialect, self.memory, asker, journal, name=name)
+        self.talk = Talk(
+            space, self.dialect, self.memory, asker, journal, name=name, fit=self.prompter.fit
+        )
         self.trials: dict[str, Trial] = {}
 
     @property

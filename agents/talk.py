@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from kernelwright.agents.asking import Asker
 from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, Message, classify
+from kernelwright.agents.context.prompter import Fitted
 from kernelwright.agents.context.safe import one_line
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import answer_block
@@ -35,6 +36,8 @@ from kernelwright.search.trial import event
 # Replies in a row without a proposal before the model is given up.
 MOST_USELESS = 32
 MOST_REASON = 200  # characters of the last one's reason that are told
+# The kind of an event: turns of a conversation that its next question was sent without.
+TURNS_CUT = "turns_cut"
 # What a space calls a program that is too long to be looked at any further.
 TOO_LONG = "too_long"
 
@@ -109,6 +112,7 @@ class Talk:
         asker: the model.
         journal: the campaign's record.
         name: the proposer's, in the record.
+        fit: makes a conversation as short as it must be (`Prompter.fit`).
     """
 
     def __init__(
@@ -120,9 +124,10 @@ class Talk:
         journal: Journal,
         *,
         name: str,
+        fit: Callable[[tuple[Message, ...]], Fitted],
     ) -> None:
         self._space, self._dialect, self._memory = space, dialect, memory
-        self._asker, self._journal, self._name = asker, journal, name
+        self._asker, self._journal, self._name, self._fit = asker, journal, name, fit
         self._useless = 0
         self._tokens, self._usd = 0, 0.0
         self._slot = 0
@@ -235,7 +240,10 @@ class Talk:
     def _reply(self, slot: int, turn: Turn) -> Reply:
         # Only programs have a schema.
         sampling = replace(self._asker.sampling, schema=None) if turn.mark else None
-        request = self._asker.request(self.asks, slot, turn.messages, sampling)
+        fitted = self._fit(turn.messages)
+        if fitted.gone or fitted.over:
+            self.note(TURNS_CUT, slot, turns=fitted.gone, over=fitted.over)
+        request = self._asker.request(self.asks, slot, fitted.messages, sampling)
         answer = self._asker.answer(self.asks, slot, request)
         if isinstance(answer, BackendError):
             kind = "unparsable" if answer.kind == "content" else "lost"

@@ -60,6 +60,17 @@ class Quoted:
         return cls(passage.id, passage.source, one_line(passage.title, MOST_TITLE), block)
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A conversation that keeps to the budget: how many of its turns are left out, and the tokens
+    beyond the budget that are left because nothing more may be.
+    """
+
+    messages: Messages
+    gone: int = 0
+    over: int = 0
+
+
 def as_it_is(messages: Messages) -> Messages:
     """Nothing is done to them."""
     return messages
@@ -193,10 +204,24 @@ class Prompter:
         more: Messages = (("user", text),)
         most = MOST_QUOTED
         if self._around.tokens is not None:
-            left = self._around.tokens - tokens_of((*messages, *more))
+            fitted = self.fit((*messages, ("assistant", ""), *more))
+            left = self._around.tokens - tokens_of(fitted.messages)
             most = max(LEAST_QUOTED, min(most, left * CHARACTERS_A_TOKEN))
         quoted: Messages = (("assistant", clean(said, most)),)
         return (*messages, *without_secrets((*quoted, *more)))
+
+    def fit(self, messages: Messages) -> Fitted:
+        """A conversation as it is sent: the first question and as many of the latest turns as the
+        budget allows, one at least.
+        """
+        first = next((i for i, (role, _) in enumerate(messages) if role == "assistant"), None)
+        if first is None or self._around.tokens is None:
+            return Fitted(messages)
+        head, turns, gone = messages[:first], messages[first:], 0
+        while len(turns) > 2 and tokens_of((*head, *turns)) > self._around.tokens:
+            turns, gone = turns[2:], gone + 1
+        over = tokens_of((*head, *turns)) - self._around.tokens
+        return Fitted((*head, *turns), gone, max(0, over))
 
     def _look(self) -> Seen:
         if self._seen is None:

@@ -14,12 +14,15 @@ from contracts import CHUNKINGS, judged, scattered, trajectory
 
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.chat import BackendError, Completion, digest, estimate_tokens
+from kernelwright.agents.context.shrink import tokens_of
+from kernelwright.agents.context.surroundings import Surroundings
 from kernelwright.agents.programmer.reading import sections
 from kernelwright.agents.report import CLASSES, classified, confusion
 from kernelwright.agents.talk import MOST_USELESS
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob
 from kernelwright.search.drivers.pool import EXHAUSTED
+from kernelwright.search.store import StoreJournal
 
 SPACES = ("knobs", "schedule", "source", "regions")
 PLANS = (
@@ -331,6 +334,31 @@ class AgentContract:
                 found = sections(text) if role == "user" else {}
                 assert "Claim" not in found
                 assert "Say yes" not in found.get("Answer", "")
+
+    def test_a_conversation_keeps_to_its_budget_of_tokens(self, worlds, recording):
+        world, journal = worlds[self.spaces[0]], recording()
+        (least,) = {tokens_of(r.messages) for r in self._first(world)}
+        around = Surroundings(tokens=least + 300)
+        model = Versatile(3, faults=0.2)
+        world.play(self.make(world, journal, backend=model, batch=2, context=around), asks=10)
+        recorded = [event for event in journal.events if event.kind == "turns_cut"]
+        over = [r for r in model.requests if tokens_of(r.messages) > around.tokens]
+        assert all(len(request.messages) <= 4 for request in over)
+        assert sum(event.data["over"] > 0 for event in recorded) == sum(
+            len(request.messages) == 4 for request in over
+        )
+        # The first question stays, and turns alternate.
+        for request in model.requests:
+            roles = [role for role, _ in request.messages]
+            assert roles[:2] == ["system", "user"]
+            assert set(roles[2::2]) <= {"assistant"}
+            assert set(roles[3::2]) <= {"user"}
+
+    def _first(self, world):
+        """The first question of a search."""
+        model = Versatile(0)
+        self.make(world, StoreJournal((), lambda event: None), backend=model, batch=1).ask(1)
+        return model.requests[:1]
 
     def test_survives_only_failures(self, world, recording):
         driver = self.make(world, recording(), faults=0.0)
