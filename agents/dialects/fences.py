@@ -13,7 +13,7 @@ MOST_BLOCK = 200_000
 # text of any length: nothing here may look at a character more than a few times.
 _MARK = re.compile(r"[ \t]*\{?\.?([^\s`,;:{}]*)")
 # What reasoning models think aloud; blocks in there are drafts.
-_THOUGHT = ("<think>", "</think>")
+_THOUGHT, _SAID = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,31 @@ def _dedented(line: str, most: int) -> str:
     return line[min(blanks, most) :]
 
 
+def spoken(reply: str) -> str:
+    """A reply without a byte order mark, and without what was thought aloud: up to the first
+    ``</think>``, and from then on what stands between two such marks.
+    """
+    reply = reply.removeprefix("\ufeff")
+    _, said, rest = reply.partition(_SAID)
+    if not said:
+        return reply
+    out, at = list[str](), 0
+    while True:
+        start = rest.find(_THOUGHT, at)
+        end = rest.find(_SAID, start) if start >= 0 else -1
+        if end < 0:
+            return "".join((*out, rest[at:]))
+        out.append(rest[at:start])
+        at = end + len(_SAID)
+
+
 def answer_block(reply: str, marks: tuple[str, ...]) -> str | Malformed:
     """The text of the block that holds the answer: the last one with one of these marks, else the
     only one.
 
     A block without its closing fence is not read: its end is not known.
     """
-    found = blocks(without_thoughts(reply))
+    found = blocks(spoken(reply))
     marked = [block for block in found if block.mark in marks]
     bare = [block for block in found if not block.mark]
     chosen = marked or (bare if len(found) == 1 else [])
@@ -94,14 +112,3 @@ def answer_block(reply: str, marks: tuple[str, ...]) -> str | Malformed:
         wanted = f"expected a block of at most {MOST_BLOCK} characters"
         return Malformed("unparsable", f"{wanted}, found {size}")
     return chosen[-1].text
-
-
-def without_thoughts(reply: str) -> str:
-    """A reply without what stands between the marks of thinking, or before the first end of it."""
-    begin, end = _THOUGHT
-    parts, at = list[str](), reply.find(end)
-    at = at + len(end) if at >= 0 else 0
-    while (opened := reply.find(begin, at)) >= 0 and (closed := reply.find(end, opened)) >= 0:
-        parts.append(reply[at:opened])
-        at = closed + len(end)
-    return "".join([*parts, reply[at:]])

@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.agents.chat import Malformed
-from kernelwright.agents.dialects.fences import MOST_BLOCK, answer_block, blocks, without_thoughts
-from kernelwright.agents.edits import has_edits, read_edits
-from kernelwright.agents.places import without_comments
+from kernelwright.agents.dialects.fences import MOST_BLOCK, answer_block, blocks, spoken
+from kernelwright.agents.edit_blocks import Misfit, has_edits, read_edits
+from kernelwright.agents.lines import without_comments
 
 MANY = 500_000
 
@@ -23,9 +23,9 @@ def test_a_long_line_is_no_fence(line):
 
 
 def test_thoughts_without_an_end_are_looked_through_once():
-    assert without_thoughts("<think>" * MANY) == "<think>" * MANY
-    assert without_thoughts("</think>" + "<think>" * MANY + "x") == "<think>" * MANY + "x"
-    assert without_thoughts("<think>a</think>" * MANY + "b") == "b"
+    assert spoken("<think>" * MANY) == "<think>" * MANY
+    assert spoken("</think>" + "<think>" * MANY + "x") == "<think>" * MANY + "x"
+    assert spoken("<think>a</think>" * MANY + "b") == "b"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_thoughts_without_an_end_are_looked_through_once():
     ],
 )
 def test_what_is_thought_aloud_is_left_out(reply, left):
-    assert without_thoughts(reply) == left
+    assert spoken(reply) == left
 
 
 def test_of_many_blocks_the_last_counts_and_one_is_not_endless():
@@ -54,11 +54,10 @@ def test_marks_of_edits_are_looked_for_once():
     long = "<<<<<" + " " * MANY + "x"
     assert not has_edits(long)
     edit = f"<<<<<<< SEARCH\n{'/' * MANY} x\n=======\n>>>>>{' ' * MANY}x\n>>>>>>> REPLACE\n"
-    (found,) = read_edits(edit)
-    assert len(found.replace) == 1
+    assert isinstance(read_edits(edit), Misfit)
 
 
-def test_comments_and_texts_that_are_not_closed_go_on_to_the_end():
-    assert without_comments("/* " * MANY) == " "
+def test_comments_and_texts_that_are_not_closed_are_looked_for_once():
+    assert without_comments("/* " * MANY) == "/* " * MANY
     assert without_comments('"' + '\\"' * MANY) == '"' + '\\"' * MANY
     assert without_comments('a "b // c\nd // e') == 'a "b // c\nd  '
