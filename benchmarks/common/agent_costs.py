@@ -199,8 +199,9 @@ def cpu() -> Iterator[Row]:
         calls = last.calls / most
         if calls > 1:
             said += f"; {calls:.2f} calls a proposal, {each[-1] / calls:.2f} ms a call"
-        target = f"at most {MOST_MS:g} ms at {', '.join(f'{count:,}' for count in counts)}"
-        yield f"CPU of a proposal, {name}", target, said, max(each) <= MOST_MS
+        said = f"at {', '.join(f'{count:,}' for count in counts)} {said}"
+        target = f"at most {MOST_MS:g} ms at {most:,}"
+        yield f"CPU of a proposal, {name}", target, said, each[-1] <= MOST_MS
 
 
 def log() -> Iterator[Row]:
