@@ -256,6 +256,25 @@ def test_threads_exceed_a_limit_by_one_call_at_most():
     assert 1000 - 4 * 100 <= sum(seen) < 1000 + 50
 
 
+@pytest.mark.parametrize(
+    ("budget", "price", "is_refused"),
+    [
+        ({"usd": 1.0}, 0.0, True),
+        ({"usd": 1.0}, 1.0, False),
+        ({"usd": 1.0, "calls": 9}, 0.0, False),
+        ({"usd": 1.0, "trials": 9}, 0.0, False),
+    ],
+)
+def test_a_limit_that_is_never_reached_needs_another(budget, price, is_refused):
+    made = campaign(budget, prices={"mock": {"prompt": price, "completion": price}})
+    if is_refused:
+        with pytest.raises(ConfigError, match="prices above 0, or another limit") as caught:
+            api.check(made)
+        assert caught.value.path == "budget.usd"
+        made["stop"] = {"plateau": 5}
+    api.check(made)
+
+
 def test_a_call_that_a_driver_records_in_its_own_words_is_counted():
     ledger = Ledger(Budget(calls=1))
     ledger.hear(event(MODEL_CALL, 1, 0, answer="of its own"))
