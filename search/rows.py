@@ -32,7 +32,7 @@ _ABOUT: dict[str, type] = {
     "baseline": dict,
     "bounds": list,
     "notes": list,
-    "tasks": list,
+    "tasks": dict,
 }
 _STAGES = {stage: place for place, stage in enumerate(Stage)}
 
