@@ -206,6 +206,14 @@ def test_retries_wait_longer_and_longer_or_as_the_server_says():
     assert model.clock.slept == [0.5, 1.0, 7.0, 4.0]
 
 
+def test_nobody_waits_for_ever_because_a_server_says_so():
+    model = Scripted(BackendError("transient", "later", after_s=1e300))
+    backend = limited(model, retries=5)
+    with pytest.raises(BackendError, match="attempt 1, the last"):
+        backend.complete(REQUEST)
+    assert model.clock.now() == 0.0
+
+
 def test_the_last_attempt_says_that_it_was():
     clock = VirtualClock()
 
