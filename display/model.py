@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kernelwright.display.words import counted
+
 
 def model_lines(summary: Mapping[str, Any]) -> list[str]:
     """What a model said, by class, what that cost, and what became of planted faults."""
@@ -15,8 +17,9 @@ def model_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["answered_by"]:
         named = ", ".join(f"{n} {name}" for name, n in summary["answered_by"].items())
         lines.append(f"answers of: {named}")
-    if summary["tokens"]:
-        lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
+    if summary["calls"] or summary["tokens"]:
+        made = f"{counted(summary['calls'], 'call')}, " if summary["calls"] else ""
+        lines.append(f"model: {made}{summary['tokens']:,} tokens, {summary['usd']:.4f} USD")
     return lines + _simulated(summary.get("simulated"))
 
 

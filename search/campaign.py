@@ -28,10 +28,13 @@ from kernelwright.search.admission import DriverError as DriverError
 from kernelwright.search.admission import admit, asked, blame
 from kernelwright.search.answers import no_answer, samples_ns
 from kernelwright.search.cut import Pace
+from kernelwright.search.driver import Notice
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Plan
+from kernelwright.search.progress import Calls, Meter
+from kernelwright.search.progress import Progress as Progress
 from kernelwright.search.spending import Spent, limit_reached
 from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
@@ -63,25 +66,6 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a campaign stands: ``done`` of ``total`` trials, or finalists while confirming.
-
-    ``total`` is None where the budget has no number of trials; ``best`` is the best trial so far by
-    objective; a ``note`` stands in its place where there are many tasks.
-    """
-
-    phase: str
-    done: int
-    total: int | None
-    trials: int
-    by_status: dict[str, int]
-    best: Trial | None
-    seconds: float
-    replayed: bool = False
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Stop:
     """Why a search ended: the rule's name (``trials seconds calls tokens usd plateau roofline
     target driver until``) and a sentence.
@@ -98,7 +82,8 @@ class Campaign:
         plan: what to do.
         store: where it is recorded; what it already holds is replayed.
         executor: runs builds and deterministic judges side by side.
-        observe: called after everything that was recorded.
+        observe: called after everything that was recorded, and when a call of a model begins or is
+            tried again.
         extension: a budget larger than the store's.
         until: stops the search (no confirmation follows) at the first trial for which it is true;
             for measuring drivers.
@@ -127,6 +112,7 @@ class Campaign:
         self._ranked: list[tuple[float, int, Trial]] = []
         self._counts: Counter[str] = Counter()
         self._goals = Goals(plan)
+        self._meter = Meter(plan.budget, ())
         self._rehearsal_s: float | None = None
         self._confirmed_s: float | None = None
         self._heights: dict[int, int] = {}
@@ -165,6 +151,7 @@ class Campaign:
         self._events = self.store.events()
         self._paid = [e for e in self._events if e.kind == MODEL_CALL]
         self._goals = Goals(self.plan, self._events)
+        self._meter = Meter(self.plan.budget, self._paid)
         # By the number of the trial at which it came out.
         self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
         self._epoch = sum(e.kind == "extended" for e in self._events)
@@ -176,7 +163,9 @@ class Campaign:
         try:
             self._open_cache()
             with blame("making it"):
-                self._driver = self.plan.make_driver(StoreJournal(self._events, self._keep))
+                self._driver = self.plan.make_driver(
+                    StoreJournal(self._events, self._keep, self._notice)
+                )
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
         except BaseException:
@@ -250,6 +239,11 @@ class Campaign:
     def count(self) -> int:
         """How many trials there are, those of earlier sittings as far as they were replayed."""
         return self._count
+
+    @property
+    def calls(self) -> Calls | None:
+        """What was asked of models, None if nothing was."""
+        return self._meter.calls
 
     @property
     def room(self) -> int | None:
@@ -641,7 +635,15 @@ class Campaign:
         """Record what a driver paid for, at once; it belongs to an ask beyond what is replayed."""
         if paid.kind == MODEL_CALL:
             self._paid.append(paid)
+            self._meter.record(paid)
         self._record(events=[paid], extend=self._count >= len(self._stored))
+        if paid.kind == MODEL_CALL:
+            self._report("search", self._count, self.plan.budget.trials, replayed=False)
+
+    def _notice(self, notice: Notice) -> None:
+        """Tell whoever observes the campaign how a call of a model is doing."""
+        self._meter.notice(notice)
+        self._report("search", self._count, self.plan.budget.trials, replayed=False)
 
     def _record(
         self,
@@ -671,9 +673,12 @@ class Campaign:
         if self._observe is not None:
             sitting, before = self._sitting(), self._earlier
             seconds = sitting.search_s + sitting.confirm_s + before.search_s + before.confirm_s
-            counts = dict(self._counts)
+            counts, best, calls = dict(self._counts), self._best, self.calls
             self._observe(
-                Progress(phase, done, total, self._count, counts, self._best, seconds, replayed)
+                Progress(
+                    *(phase, done, total, self._count, counts, best, seconds, replayed),
+                    calls=calls,
+                )
             )
 
 

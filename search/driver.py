@@ -11,7 +11,8 @@ come from the campaign file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Event, Trial
@@ -36,6 +37,16 @@ class Driver(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is going on and stands in no record: a model is ``asked``; it failed in passing, for a
+    ``reason``, and is asked ``again``; or that is ``over`` without an answer.
+    """
+
+    kind: Literal["asked", "again", "over"]
+    reason: str = ""
+
+
 class Journal(Protocol):
     """What a driver that pays for its proposals writes into the campaign's record, and reads back
     from it when the campaign goes on.
@@ -47,4 +58,8 @@ class Journal(Protocol):
 
     def record(self, event: Event) -> None:
         """Record an event at once; one that is known is left as it is."""
+        ...
+
+    def notice(self, notice: Notice) -> None:
+        """Say what is going on, for whoever watches; it changes nothing."""
         ...

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from kernelwright.env.records import dumps, loads
 from kernelwright.env.types import Candidate, Stage, Verdict
+from kernelwright.search.driver import Notice
 from kernelwright.search.trial import Event, Trial
 
 SCHEMA_VERSION = 2
@@ -170,9 +171,14 @@ class MemoryStore:
 class StoreJournal:
     """A driver's window on the store: its own earlier events, and a way to record more."""
 
-    def __init__(self, events: Sequence[Event], keep: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        keep: Callable[[Event], None],
+        notice: Callable[[Notice], None] | None = None,
+    ) -> None:
         self._past = {(e.kind, e.ask, e.slot): e for e in events}
-        self._record = keep
+        self._record, self._notice = keep, notice
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -183,6 +189,11 @@ class StoreJournal:
         if (event.kind, event.ask, event.slot) not in self._past:
             self._past[event.kind, event.ask, event.slot] = event
             self._record(event)
+
+    def notice(self, notice: Notice) -> None:
+        """Tell whoever watches, if anybody does."""
+        if self._notice is not None:
+            self._notice(notice)
 
 
 class SqliteStore:

@@ -171,6 +171,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "speed_of_light": _light(best, json.loads(meta.get("bounds", "[]"))),
         "seconds": spent.search_s + spent.confirm_s,
         # What a call cost stands in its event; a trial's share of it says who paid.
+        "calls": len(calls),
         "tokens": sum(e.tokens for e in events) or sum(t.tokens for t in trials),
         "usd": sum(e.usd for e in events) or sum(t.usd for t in trials),
         "seconds_search": spent.search_s,

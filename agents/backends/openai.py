@@ -32,7 +32,7 @@ from kernelwright.agents.backends.failures import (
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.reading import read_completion
 from kernelwright.agents.backends.responses import read_response, response_arguments
-from kernelwright.agents.backends.retrying import Patience, persist
+from kernelwright.agents.backends.retrying import Again, Patience, persist, unheard
 from kernelwright.agents.backends.secrets import scrub, scrubbed
 from kernelwright.agents.backends.servers import Servers
 from kernelwright.agents.backends.wire import Wire
@@ -93,6 +93,7 @@ class OpenAI:
         self._timeout, self._patience = timeout, Patience(retries, deadline)
         self._prices = usd_per_million
         self._gate = Gate()
+        self._on_retry: Again = unheard
         # What is known of the server is read when it is asked first.
         self._servers = Servers()
         self._wire: Wire | None = None
@@ -120,6 +121,10 @@ class OpenAI:
         """Send every attempt through this gate from now on."""
         self._gate = gate
 
+    def on_retry(self, again: Again) -> None:
+        """Call this before each further attempt, from now on."""
+        self._on_retry = again
+
     def complete(self, request: ChatRequest) -> Completion:
         """The model's answer.
 
@@ -130,12 +135,19 @@ class OpenAI:
             raise BackendError("permanent", f"expected {self.missing[0]}, found none")
         try:
             return persist(
-                lambda left_s: self._attempt(request, left_s), self._patience, self._gate.clock
+                lambda left_s: self._attempt(request, left_s),
+                self._patience,
+                self._gate.clock,
+                lambda error: self._on_retry(self._scrubbed(error)),
             )
         except BackendError as error:
-            error.message = scrub(error.message, self._key())
-            error.args = (error.message,)
-            raise
+            raise self._scrubbed(error) from None
+
+    def _scrubbed(self, error: BackendError) -> BackendError:
+        """The error without the key."""
+        error.message = scrub(error.message, self._key())
+        error.args = (error.message,)
+        return error
 
     def _attempt(self, request: ChatRequest, left_s: float) -> Completion:
         """One answer; what a server does not know is left away, and it is asked again at once.

@@ -8,8 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.limits import Limits
-from kernelwright.agents.backends.retrying import Patience, persist
+from kernelwright.agents.backends.retrying import Again, Patience, persist, unheard
 from kernelwright.agents.chat import ChatModel, ChatRequest, Completion, price
+from kernelwright.agents.hearing import Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.env.options import OptionError
 
@@ -65,6 +66,7 @@ class Limited(Around):
         self._gate = gate or Gate(limits)
         self._patience = Patience(limits.retries)
         self._is_gated = isinstance(inner, Gated)
+        self._again: Again = unheard
         if isinstance(inner, Gated):
             if limits.retries:  # two layers of retries would multiply
                 expected = "none, as this backend has retries of its own"
@@ -79,7 +81,16 @@ class Limited(Around):
         """
         if self._is_gated:
             return self.inner.complete(request)
-        return persist(lambda left_s: self._once(request, left_s), self._patience, self._gate.clock)
+        return persist(
+            lambda left_s: self._once(request, left_s),
+            self._patience,
+            self._gate.clock,
+            lambda error: self._again(error),
+        )
+
+    def on_retry(self, again: Again) -> None:
+        """Call this before each further attempt, from now on."""
+        self._again = again
 
     def _once(self, request: ChatRequest, left_s: float) -> Completion:
         with self._gate.admit(request, left_s) as permit:
@@ -115,11 +126,11 @@ class Priced(Around):
 
 
 class Budgeted(Around):
-    """A backend that is not asked beyond a budget."""
+    """A backend that is not asked beyond a budget; it gives notice of its calls."""
 
-    def __init__(self, inner: ChatModel, ledger: Ledger) -> None:
+    def __init__(self, inner: ChatModel, ledger: Ledger, notices: Notices) -> None:
         super().__init__(inner)
-        self._ledger = ledger
+        self._ledger, self._notices = ledger, notices
 
     def complete(self, request: ChatRequest) -> Completion:
         """The answer.
@@ -130,7 +141,9 @@ class Budgeted(Around):
         """
         self._ledger.reserve(request, self.usd_per_million)
         try:
+            self._notices.asked()
             return self.inner.complete(request)
         except BaseException:
             self._ledger.release(request)
+            self._notices.over()
             raise

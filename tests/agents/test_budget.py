@@ -11,6 +11,7 @@ import pytest
 
 from kernelwright.agents.backends.wrappers import Budgeted
 from kernelwright.agents.chat import BackendError, BudgetSpentError, ChatRequest, Completion, price
+from kernelwright.agents.hearing import Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
@@ -220,7 +221,7 @@ def test_threads_exceed_a_limit_by_one_call_at_most():
         def complete(self, request):
             return Completion("x", "stop", "m", "i", prompt_tokens=10, completion_tokens=40)
 
-    backend = Budgeted(Model(), ledger)
+    backend = Budgeted(Model(), ledger, Notices())
 
     def work(first):
         for number in range(first, first + 20):
@@ -254,7 +255,7 @@ def test_a_call_that_fails_sets_nothing_aside():
 
     for _ in range(3):
         with pytest.raises(BackendError, match="401"):
-            Budgeted(Down(), ledger).complete(REQUEST)
+            Budgeted(Down(), ledger, Notices()).complete(REQUEST)
 
 
 def test_sums_of_money_do_not_depend_on_their_order():
