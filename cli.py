@@ -198,6 +198,9 @@ def show(
         str | None,
         typer.Option(metavar="CALL", help="What a call asked the model, and its answer."),
     ] = None,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="What became of each call of the model.")
+    ] = False,
     abi: Annotated[
         str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")
     ] = None,
@@ -208,11 +211,11 @@ def show(
 ) -> None:
     """Show a run: best trial with interval, counts by status, budget burnt."""
     with _refusals(as_json=as_json):
-        of_run = schedule + (replay is not None) + (prompt is not None)
+        of_run = schedule + calls + (replay is not None) + (prompt is not None)
         if (folder is None) == (abi is None) or (abi is not None and of_run):
             _fail(2, "expected a DIR, or --abi PROBLEM", as_json=as_json)
         if of_run > 1:
-            wanted = "expected one of --schedule, --replay and --prompt"
+            wanted = "expected one of --schedule, --replay, --prompt and --calls"
             _fail(2, f"{wanted}, found {of_run}", as_json=as_json)
         if overrides and abi is None:
             _fail(2, "--set: expected it beside --abi PROBLEM", as_json=as_json)
@@ -224,6 +227,8 @@ def show(
             _replay(folder, replay, as_json=as_json)
         elif folder is not None and prompt is not None:
             _show_prompt(folder, prompt, as_json=as_json)
+        elif folder is not None and calls:
+            _show_calls(folder, as_json=as_json)
         elif folder is not None:
             from kernelwright.configs.api import show as read_run
             from kernelwright.display.runs import summary_text
@@ -257,9 +262,21 @@ def _show_prompt(folder: str, call: str, *, as_json: bool) -> None:
     if as_json:
         _print_json(found)
         return
-    from kernelwright.display.runs import prompt_text
+    from kernelwright.display.calls import prompt_text
 
     sys.stdout.write(prompt_text(found))
+
+
+def _show_calls(folder: str, *, as_json: bool) -> None:
+    from kernelwright.configs.calls import call_rows
+
+    rows = call_rows(folder)
+    if as_json:
+        _print_json({"calls": rows})
+        return
+    from kernelwright.display.calls import print_calls
+
+    print_calls(_console(), rows, folder)
 
 
 def _show_interface(problem: str, options: Sequence[str], *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 from kernelwright.agents.asking import ReplayMismatch
 from kernelwright.agents.transcript import OverError, Rereading, calls_of
 from kernelwright.configs.build import build
+from kernelwright.configs.calls import call_of, read_calls
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import Chosen, read_config
 from kernelwright.configs.tuning import plan_with_cache
 from kernelwright.search.campaign import Campaign
-from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
-from kernelwright.search.trial import MODEL_CALL, Event
+from kernelwright.search.store import MemoryStore
+from kernelwright.search.trial import MODEL_CALL, Event, Trial
+
+_TRIAL = re.compile(r"t(?:rial)? ?([0-9]{1,9})")
 
 
 def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
@@ -22,7 +26,8 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
 
     Args:
         folder: of a run.
-        call: its number, from 1, or its ask and slot as in the record (``3.0``).
+        call: its number, from 1, its ask and slot as in the record (``3.0``), or a trial that it
+            wrote (``trial 7``).
 
     Returns:
         ``call of ask slot model template key``, ``messages`` (each ``role content``), ``answer``
@@ -34,13 +39,9 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
         ConfigError: if there is no such call, or the campaign is refused by now or asks something
             else than it did.
     """
-    folder = Path(folder)
-    if folder.name == DATABASE:
-        folder = folder.parent
-    with SqliteStore(folder / DATABASE, readonly=True) as store:
-        trials, events = store.trials(), store.events()
+    folder, trials, events = read_calls(folder)
     calls = calls_of(events)
-    number = _number(folder, call, calls)
+    number = _number(folder, call, events, trials)
     model = Rereading(calls, number)
     campaign = read_config(folder / "config.yaml")
     if campaign.backend is None:
@@ -82,14 +83,22 @@ def _told(model: Rereading, calls: list[Event], events: list[Event], number: int
     }
 
 
-def _number(folder: Path, call: str, calls: list[Event]) -> int:
+def _number(folder: Path, call: str, events: list[Event], trials: list[Trial]) -> int:
     """The number of a call, from 1."""
+    calls, of_trial = calls_of(events), _TRIAL.fullmatch(call)
+    if of_trial is not None:
+        found = call_of(events, trials, int(of_trial[1]))
+        if found is None:
+            known = "a trial that a model wrote (--calls lists them)"
+            raise ConfigError(str(folder), None, "--prompt", known, f"{call!r:.40}")
+        return found
     places = [f"{event.ask}.{event.slot}" for event in calls]
     if call in places:
         return places.index(call) + 1
     if call.isdecimal() and 1 <= int(call) <= len(calls):
         return int(call)
-    known = f"a call from 1 to {len(calls)}, or its ask and slot" if calls else "a run with calls"
+    known = f"a call from 1 to {len(calls)}, its ask and slot, or a trial ('trial 7')"
+    known = known if calls else "a run with calls"
     raise ConfigError(str(folder), None, "--prompt", known, f"{call!r:.40}")
 
 
