@@ -92,7 +92,7 @@ def _refusals(*, as_json: bool) -> Iterator[None]:
         _fail(1, f"the run cannot be resumed: {error}", as_json=as_json)
     except DriverError as error:
         _show_cause(error)
-        _fail(1, f"the driver failed: {error}", as_json=as_json)
+        _fail(1, _driver_failed(error), as_json=as_json)
     except JudgeError as error:
         _show_cause(error)
         _fail(1, f"the judge failed: {error}", as_json=as_json)
@@ -108,6 +108,26 @@ def _winner_refusals(*, as_json: bool) -> Iterator[None]:
             yield
         except WinnerError as error:
             _fail(1, str(error), as_json=as_json)
+
+
+class Paused(Exception):  # noqa: N818 - it is no error
+    """A run ended as it was to, and goes on with the same command."""
+
+
+def _driver_failed(error: Exception) -> str:
+    """What is to be said of a driver that did not come to its end.
+
+    Raises:
+        Paused: if that was planned.
+    """
+    from kernelwright.agents.chat import BackendError
+
+    cause = error.__cause__
+    if not isinstance(cause, BackendError):
+        return f"the driver failed: {error}"
+    if cause.is_pause:
+        raise Paused(f"paused: {cause.message}") from None
+    return f"the model failed: {cause.message}; the same command goes on"
 
 
 def _show_cause(error: Exception) -> None:
@@ -869,6 +889,8 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, EOFError):
         code = 130
+    except Paused as paused:
+        sys.exit(_end(130, f"{paused}; the same command goes on", as_json=as_json))
     except Exception as error:
         # Usage errors are the library's own exceptions; which module they live in depends on its
         # version.

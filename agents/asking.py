@@ -99,9 +99,11 @@ class Asker:
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
-            is_last = error.kind != "content" and self._lost + 1 >= MOST_LOST
-            if error.kind == "permanent" or is_last:
+            if error.kind == "permanent":
                 raise
+            if error.kind != "content" and self._lost + 1 >= MOST_LOST:
+                text = f"{MOST_LOST} calls in a row were lost, the last: {error.message}"
+                raise BackendError(error.kind, text, answered_by=error.answered_by) from None
             answer = error
         if not isinstance(answer, Completion | BackendError):
             found = f"{type(answer).__name__} {answer!r:.80}"

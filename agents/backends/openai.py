@@ -40,6 +40,7 @@ from kernelwright.agents.chat import BackendError, ChatRequest, Completion
 from kernelwright.env.options import OptionError
 
 PRICE_KEYS = {"prompt", "completion"}
+OPENAI_URL = "https://api.openai.com/v1"
 # Servers without accounts ignore the key, and the client refuses to be made without one.
 NO_KEY = "none"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -141,6 +142,9 @@ class OpenAI:
                 lambda error: self._on_retry(self._scrubbed(error)),
             )
         except BackendError as error:
+            # What a model is told of an answer of its own says nothing of servers.
+            if error.kind != "content" and not error.is_pause:
+                error.message = f"{self.model} at {self._where}: {error.message}"
             raise self._scrubbed(error) from None
 
     def _scrubbed(self, error: BackendError) -> BackendError:
@@ -186,7 +190,9 @@ class OpenAI:
     def _explained(self, failure: FailedError) -> BackendError:
         text = failure.message
         if failure.status in (401, 403):
-            text += f" (the key is the value of {self._key_env})"
+            unset = f"the variable for the key, {self._key_env}, is not set"
+            given = f"the key is the value of {self._key_env}"
+            text += f" ({given if self._key() else unset})"
         if failure.kind == "repairable":
             text += " (the prompt is too long for this model: lower the driver's history)"
         return BackendError(failure.kind, text, after_s=failure.after_s)
@@ -208,9 +214,10 @@ class OpenAI:
         try:
             return bounded(lambda: create(**given, timeout=limit), limit)
         except openai.APIStatusError as error:
+            prefix = f"Error code: {error.status_code} - "
             raise FailedError(
                 kind_of(error.status_code, error.code, error.type, error.message),
-                f"{error.status_code} {error.message}",
+                f"{error.status_code} {error.message.removeprefix(prefix)}",
                 error.status_code,
                 retry_after(error.response.headers),
             ) from None
@@ -243,6 +250,13 @@ class OpenAI:
         """Whom notes on the server are about."""
         url = (self._base_url or "").rpartition("@")[2]  # a variable's URL may hold a password
         return {"base_url": url, "model": self.model, "api": self._api}
+
+    @property
+    def _where(self) -> str:
+        """The server's address without user, password and query."""
+        parts = urlsplit(self._base_url or OPENAI_URL)
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
     def _key(self) -> str:
         return os.environ.get(self._key_env, "").strip()
