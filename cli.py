@@ -192,8 +192,6 @@ def run(
         if as_json:
             _print_json(summary)
         else:
-            if not live.shown:
-                console.print("already finished; --fresh starts another")
             if "tasks" in summary:
                 print_tasks(console, summary)
             else:

@@ -13,7 +13,14 @@ import yaml
 
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.folder import claim, unused, worker_count, write, write_winner
+from kernelwright.configs.folder import (
+    FINISHED_BEFORE,
+    claim,
+    unused,
+    worker_count,
+    write,
+    write_winner,
+)
 from kernelwright.configs.fronts import front_of
 from kernelwright.configs.load import check_document, read_config, read_document
 from kernelwright.configs.reach import reach_of
@@ -60,7 +67,8 @@ def run(
         workers: threads; never changes a result.
         fresh: start anew in ``NAME-2``… instead of going on.
         observe: called with the progress after everything that was recorded.
-        announce: called with what the budget of a language model buys about, before it is asked.
+        announce: called with what the budget of a language model buys about, before it is asked,
+            or that the run was finished before.
 
     Raises:
         ConfigError: if the campaign is refused, or the folder holds another one.
@@ -68,7 +76,8 @@ def run(
     """
     document, place = read_document(config, overrides)
     if "tasks" in document.data:
-        return run_tasks(read_tasks(document, place), out, workers, fresh=fresh, observe=observe)
+        tasks = read_tasks(document, place)
+        return run_tasks(tasks, out, workers, fresh=fresh, observe=observe, announce=announce)
     campaign = check_document(document, place)
     count = worker_count(campaign.file, workers)
     built = build(campaign)
@@ -93,6 +102,8 @@ def run(
                 Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
             finally:
                 keep_or_warn(built, store, run=f"{campaign.file.name} in {folder.name}")
+        elif announce is not None:
+            announce(FINISHED_BEFORE)
         front = front_of(built.resolved, store.trials(), lambda: built)
         summary = {**summarise(store), "front": front, "simulated": simulated_in(store)}
         summary |= {"name": campaign.file.name, "out": str(folder)}

@@ -19,6 +19,9 @@ from kernelwright.search.campaign import Extension
 from kernelwright.search.store import DATABASE, SqliteStore, Store
 from kernelwright.search.summary import best_trial, shown
 
+# What is announced of a run that has nothing left to do.
+FINISHED_BEFORE = "already finished; --fresh starts another"
+
 
 def worker_count(file: CampaignFile, given: int | None) -> int:
     """How many threads: those that were asked for, else those of the file.

@@ -17,6 +17,7 @@ import yaml
 
 from kernelwright.configs.build import Built
 from kernelwright.configs.folder import (
+    FINISHED_BEFORE,
     claim,
     claim_config,
     unused,
@@ -43,6 +44,7 @@ def run_tasks(
     *,
     fresh: bool,
     observe: Callable[[Progress], None] | None,
+    announce: Callable[[str], None] | None,
 ) -> dict[str, Any]:
     """Run a campaign of tasks, or go on with it, and return its summary.
 
@@ -63,6 +65,8 @@ def run_tasks(
         tasks = [_task(campaign, m, folder, stack) for m in campaign.members if m.built is not None]
         if extension is not None or not events or events[-1].kind != FINISHED:
             _search(campaign, tasks, store, folder, count, extension, observe)
+        elif announce is not None:
+            announce(FINISHED_BEFORE)
         stores = {task.name: task.store for task in tasks}
         summary = _summary(store, stores, folder)
         winners = {row["name"]: row["best"] for row in summary["tasks"]}

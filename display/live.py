@@ -46,11 +46,6 @@ class LiveRun:
             else None
         )
 
-    @property
-    def shown(self) -> bool:
-        """Whether there was anything to show."""
-        return self._last is not None
-
     def __enter__(self) -> LiveRun:
         return self
 

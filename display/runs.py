@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelwright.display.model import model_lines
 from kernelwright.display.tasks import served
-from kernelwright.display.words import first_line, light_line, number, recording
+from kernelwright.display.words import counted, first_line, light_line, number, recording
 
 # Classes of failure that a summary shows.
 MOST_FAILURES = 5
@@ -78,11 +78,14 @@ def _trials(summary: Mapping[str, Any]) -> list[str]:
         f"{first_line(row)}"
         for row in summary["failures"][:MOST_FAILURES]
     ]
+    if len(summary["failures"]) > MOST_FAILURES:
+        more = counted(len(summary["failures"]) - MOST_FAILURES, "more kind")
+        lines.append(f"  and {more} (--json has all)")
     if summary["failures"]:
         lines.append(f"judge one again: kernelwright show {summary['out']} --replay TRIAL")
     lines += served(summary["served"], [summary.get("cache")])
     unheard = {key: summary[key] for key in ("refused", "duplicates") if summary[key]}
-    return [*lines, *(f"{key}: {count} proposals" for key, count in unheard.items())]
+    return [*lines, *(f"{key}: {counted(count, 'proposal')}" for key, count in unheard.items())]
 
 
 def _end(summary: Mapping[str, Any]) -> list[str]:
@@ -108,7 +111,8 @@ def _front(front: Mapping[str, Any] | None) -> list[str]:
     if front is None:
         return []
     rows = front["rows"]
-    lines = [f"front of {', '.join(front['objectives'])}: {len(rows)} trials, by their screens"]
+    trials = counted(len(rows), "trial")
+    lines = [f"front of {', '.join(front['objectives'])}: {trials}, by their screens"]
     for row in rows[:MOST_OF_A_FRONT]:
         facts = [f"{k}={'?' if v is None else number(v)}" for k, v in row["facts"].items()]
         speedup = f"{row['speedup']:.3f}x"

@@ -7,6 +7,7 @@ import json
 
 from rich.console import Console
 
+from kernelwright.cli import app
 from kernelwright.configs import api
 from kernelwright.display.live import LiveRun
 from kernelwright.display.plans import check_tasks_text, check_text
@@ -40,7 +41,7 @@ FACTS = {
 }
 
 
-def shown(facts, light=None, served=0):
+def shown(facts, light=None, served=0, failures=()):
     best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
     best |= {"level": 0.985, "least_effect": 0.001}
@@ -48,7 +49,7 @@ def shown(facts, light=None, served=0):
     zero = dict.fromkeys(
         ("served", "refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
     )
-    lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
+    lists = {"failures": failures, "unconfirmed": [], "by_status": {"ok": 1}}
     zero["served"] = served
     rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
     rest["speed_of_light"] = light or {"bounds": [], "share": None}
@@ -226,3 +227,23 @@ def test_tasks_count_the_calls_of_all(tmp_path):
     api.run(campaign, tmp_path / "r", observe=seen.append)
     assert any(p.calls is not None and p.calls.is_waiting for p in seen)
     assert seen[-1].calls.spent.calls == api.show(tmp_path / "r")["calls"]
+
+
+def test_kinds_of_failure_that_are_not_shown_are_counted():
+    def lines(count):
+        row = {"status": "wrong", "count": 1, "trial": 0, "evidence": "off", "log": ""}
+        failures = [{**row, "code": f"c{n}"} for n in range(count)]
+        return shown({}, failures=failures)
+
+    assert "  and 1 more kind (--json has all)" in lines(6)
+    assert "  and 3 more kinds (--json has all)" in lines(8)
+    assert not any("more kind" in line for line in lines(5))
+
+
+def test_only_a_run_that_was_finished_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "c.yaml").write_text(json.dumps(CAMPAIGN))
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "c.yaml", "--set", "budget={seconds: 0.000001}"]
+    for already in (False, True):
+        app(command, standalone_mode=False)
+        assert ("already finished" in capsys.readouterr().out) is already
