@@ -26,7 +26,8 @@ from kernelwright.env.records import dumps, loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
 
-# Calls in a row that failed in passing before the campaign is stopped, to be resumed later.
+# Calls in a row that failed in passing, or gave no completion, before the campaign is stopped, to be
+# resumed later.
 MOST_LOST = 3
 
 
@@ -90,8 +91,7 @@ class Asker:
         answer = self._asked(request) if past is None else recorded(past, request, self.template)
         if past is None:
             self._journal.record(call_event(ask, slot, request, answer, self.template))
-        is_lost = isinstance(answer, BackendError) and answer.kind != "content"
-        self._lost = self._lost + 1 if is_lost else 0
+        self._lost = self._lost + 1 if isinstance(answer, BackendError) else 0
         return answer
 
     def _asked(self, request: ChatRequest) -> Completion | BackendError:
@@ -101,7 +101,7 @@ class Asker:
         except BackendError as error:
             if error.kind == "permanent":
                 raise
-            if error.kind != "content" and self._lost + 1 >= MOST_LOST:
+            if self._lost + 1 >= MOST_LOST:
                 text = f"{MOST_LOST} calls in a row were lost, the last: {error.message}"
                 raise BackendError(error.kind, text, answered_by=error.answered_by) from None
             answer = error

@@ -218,8 +218,7 @@ class Talk:
         request = self._asker.request(self.asks, slot, turn.messages, sampling)
         answer = self._asker.answer(self.asks, slot, request)
         if isinstance(answer, BackendError):
-            kind = "unparsable" if answer.kind == "content" else "lost"
-            return Useless(kind, answer.message)
+            return Useless("lost", answer.message)
         self._tokens += answer.tokens
         self._usd += answer.usd
         read, text = classify(answer), answer.text or ""

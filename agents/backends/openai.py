@@ -30,7 +30,7 @@ from kernelwright.agents.backends.failures import (
     retry_after,
 )
 from kernelwright.agents.backends.gate import Gate
-from kernelwright.agents.backends.reading import read_completion
+from kernelwright.agents.backends.reading import read_completion, unread
 from kernelwright.agents.backends.responses import read_response, response_arguments
 from kernelwright.agents.backends.retrying import Again, Patience, persist, unheard
 from kernelwright.agents.backends.secrets import scrub, scrubbed
@@ -142,8 +142,7 @@ class OpenAI:
                 lambda error: self._on_retry(self._scrubbed(error)),
             )
         except BackendError as error:
-            # What a model is told of an answer of its own says nothing of servers.
-            if error.kind != "content" and not error.is_pause:
+            if not error.is_pause:
                 error.message = f"{self.model} at {self._where}: {error.message}"
             raise self._scrubbed(error) from None
 
@@ -233,8 +232,7 @@ class OpenAI:
             kind = kind_of(0, error.code, error.type, error.message)
             raise FailedError(kind, error.message) from None
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            text = f"the answer cannot be read: {type(error).__name__}: {error}"
-            raise BackendError("content", text) from None
+            raise BackendError("content", f"expected a completion, found {unread(error)}") from None
 
     def _connect(self) -> Any:
         import openai

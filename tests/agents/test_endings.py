@@ -108,3 +108,27 @@ def test_a_pause_is_no_failure(monkeypatch, tmp_path, capfd, backend, why, as_js
     assert why in said
     assert "failed" not in said
     assert said.endswith("the same command goes on")
+
+
+@pytest.mark.parametrize(
+    ("turn", "came"),
+    [
+        ("html", "a web page"),
+        ("broken_json", "broken JSON"),
+        ("null_choices", "choices, found None"),
+    ],
+)
+def test_a_server_that_sends_no_completions_is_given_up_soon(
+    monkeypatch, tmp_path, capfd, turn, came
+):
+    with serving(turn) as server:
+        assert ended(monkeypatch, tmp_path, openai(server.url)) == 1
+    said = capfd.readouterr().err.splitlines()[-1]
+    assert "the model failed: 3 calls in a row were lost, the last: m at http://127" in said
+    assert came in said
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "show", "runs/c", "--json"])
+    with pytest.raises(SystemExit):
+        main()
+    found = json.loads(capfd.readouterr().out)
+    assert (found["calls"], found["replies"]) == (2, {"lost": 2})
+    assert came in found["last_lost"]
