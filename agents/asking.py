@@ -26,8 +26,8 @@ from kernelwright.env.records import dumps, loads
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
 
-# Calls in a row that failed in passing, or gave no completion, before the campaign is stopped, to be
-# resumed later.
+# Calls in a row that failed in passing, or gave no completion, before the campaign is stopped, to
+# be resumed later.
 MOST_LOST = 3
 
 

@@ -16,6 +16,7 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.folder import (
     FINISHED_BEFORE,
     claim,
+    keep_prompt,
     unused,
     worker_count,
     write,
@@ -95,6 +96,7 @@ def run(
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
             plan = plan_with_cache(built, events)
+            keep_prompt(folder, built)
             outlay = built.outlay() if announce is not None else None
             if announce is not None and outlay is not None:
                 announce(outlay.sentence)

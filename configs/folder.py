@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import kernelwright
+from kernelwright.agents.kept import keep_templates
 from kernelwright.configs.build import Built
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.schema import MAX_WORKERS, CampaignFile
@@ -135,6 +136,13 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             out[f"{prefix}{key}"] = value
     return out
+
+
+def keep_prompt(folder: Path, built: Built) -> None:
+    """Keep the templates that a campaign's model is asked by, if one is."""
+    agents = built.resolved.get("agents")
+    if agents is not None:
+        keep_templates(folder, agents["prompt"])
 
 
 def write_winner(folder: Path, built: Built, store: Store, best: Mapping[str, Any] | None) -> None:

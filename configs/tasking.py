@@ -20,6 +20,7 @@ from kernelwright.configs.folder import (
     FINISHED_BEFORE,
     claim,
     claim_config,
+    keep_prompt,
     unused,
     worker_count,
     write,
@@ -145,6 +146,7 @@ def _task(campaign: TasksCampaign, member: Member, folder: Path, stack: ExitStac
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
     extension = claim(store, place, resolved | own, built)
     write(place / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
+    keep_prompt(place, built)
     floor_ns = sum(built.target.floor_ns(w) for w in built.problem.workloads)
     return Task(member.name, member.weight, built.plan, store, member.place, floor_ns, extension)
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.asking import ReplayMismatch
+from kernelwright.agents.kept import kept_template
 from kernelwright.agents.transcript import OverError, Rereading, calls_of
 from kernelwright.configs.build import build
 from kernelwright.configs.calls import call_of, read_calls
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.load import Chosen, read_config
+from kernelwright.configs.load import Campaign, Chosen, read_config, read_document
 from kernelwright.configs.tuning import plan_with_cache
-from kernelwright.search.campaign import Campaign
+from kernelwright.search.campaign import Campaign as Search
 from kernelwright.search.store import MemoryStore
 from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
@@ -43,14 +44,14 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
     calls = calls_of(events)
     number = _number(folder, call, events, trials)
     model = Rereading(calls, number)
-    campaign = read_config(folder / "config.yaml")
+    campaign = _campaign(folder, calls)
     if campaign.backend is None:
         raise ConfigError(str(folder), None, "--prompt", "a campaign that asks a model", "none")
     chosen = Chosen(campaign.backend.name, lambda: model, {}, campaign.backend.plain)
     built = build(replace(campaign, backend=chosen))
     past = MemoryStore()
     past.record(trials=trials, events=[e for e in events if e.kind != MODEL_CALL])
-    search = Campaign(plan_with_cache(built, events), past)
+    search = Search(plan_with_cache(built, events), past)
     try:
         search.start()
         while len(model.requests) < number and search.step() is None:
@@ -62,6 +63,21 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
         found = f"a search that ends after {len(model.requests)}"
         raise ConfigError(str(folder), None, "--prompt", f"call {number} to be made again", found)
     return _told(model, calls, events, number)
+
+
+def _campaign(folder: Path, calls: list[Event]) -> Campaign:
+    """The campaign of a run, with the templates that it asked by where the run has kept them."""
+    place = folder / "config.yaml"
+    version = next((str(call.data.get("template", "")) for call in calls), "")
+    data = read_document(place)[0].data
+    prompt = str(data.get("agents", {}).get("prompt", ""))
+    kept = kept_template(folder, prompt, version) if prompt and version else None
+    if kept is None:
+        return read_config(place)
+    # The copy is tied to the run by its version, so its content needs no hash beside it.
+    hashes = {name: h for name, h in data.get("hashes", {}).items() if name != prompt}
+    agents = {**data["agents"], "prompt": str(kept.resolve())}
+    return read_config({**data, "agents": agents, "hashes": hashes})
 
 
 def _told(model: Rereading, calls: list[Event], events: list[Event], number: int) -> dict[str, Any]:

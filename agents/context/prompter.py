@@ -37,6 +37,13 @@ from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
 
 REPAIR = "repair"
+
+
+def template_version(prompt: str) -> str:
+    """The hash of a prompt's templates, that of mending included."""
+    return prompts.version(prompt, REPAIR)
+
+
 # What is quoted of an answer that is to be mended, and of why.
 MOST_QUOTED = 4000
 # However little room is left, so much of an answer that is to be mended is shown.
@@ -120,7 +127,7 @@ class Prompter:
 
     def version(self, prompt: str) -> str:
         """The hash of a prompt's templates, that of mending included."""
-        return prompts.version(prompt, REPAIR)
+        return template_version(prompt)
 
     def ask(
         self,

@@ -5,6 +5,7 @@ them is checked before any is asked.
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -207,3 +208,32 @@ def test_a_run_of_tasks_has_no_calls_of_its_own(tmp_path):
     with pytest.raises(ConfigError, match="one of its tasks"):
         call_rows(tmp_path / "t")
     assert call_rows(tmp_path / "t" / "a")
+
+
+def test_an_edited_template_does_not_hide_what_was_asked(tmp_path):
+    own = tmp_path / "my.j2"
+    own.write_text("{% extends 'refine.j2' %}{% block hint %}Be brief: {{ hint }}.{% endblock %}")
+    api.run(campaign(agents={"prompt": str(own)}), tmp_path / "r")
+    before = prompt_of(tmp_path / "r", "2")
+    assert "Be brief: " in before["messages"][1]["content"]
+    own.write_text("{% extends 'refine.j2' %}{% block hint %}Be long: {{ hint }}.{% endblock %}")
+    assert prompt_of(tmp_path / "r", "2") == before
+    own.unlink()
+    assert prompt_of(tmp_path / "r", "2") == before
+    with pytest.raises(ConfigError):
+        api.run(campaign(agents={"prompt": str(own)}), tmp_path / "r")
+
+
+def test_a_run_keeps_the_shipped_templates_too(run, monkeypatch, tmp_path):
+    from kernelwright.prompts import render
+
+    before = prompt_of(run, "1")
+    shutil.copytree(render.TEMPLATES, tmp_path / "templates")
+    edited = tmp_path / "templates" / "refine.j2"
+    edited.write_text("{% block user %}Something else.{% endblock %}")
+    monkeypatch.setattr(render, "TEMPLATES", tmp_path / "templates")
+    render._environment.cache_clear()
+    try:
+        assert prompt_of(run, "1") == before
+    finally:
+        render._environment.cache_clear()
