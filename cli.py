@@ -894,10 +894,20 @@ def main() -> None:
         # version.
         if not hasattr(error, "format_message"):
             raise
-        code = _end(2, f"{error.format_message()}\nTry 'kernelwright --help'.", as_json=as_json)
+        said = f"{error.format_message()}\nTry '{_command_of(error)} --help'."
+        code = _end(2, said, as_json=as_json)
     if code == 130:
         _end(130, "interrupted; the same command goes on", as_json=as_json)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _command_of(error: Exception) -> str:
+    """The command whose call was wrong, as it is typed."""
+    words, context = [], getattr(error, "ctx", None)
+    while context is not None and context.parent is not None:
+        words.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(["kernelwright", *words])
 
 
 def _end(code: int, message: str, *, as_json: bool) -> int:

@@ -69,7 +69,7 @@ def read_action(text: str) -> Action | Malformed:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Malformed("unparsable", f"expected JSON, found {error}")
+        return Malformed("unparsable", f"expected JSON: {error}")
     if not isinstance(found, dict):
         return Malformed("wrong_schema", f"expected a JSON object, found {type(found).__name__}")
     tool, arguments = found.get("tool"), found.get("arguments", {})

@@ -24,7 +24,7 @@ _SETTINGS = ("model", "max_tokens", "temperature", "seed", "schema")
 
 
 class RecordingError(ValueError):
-    """What should hold answers does not: what was expected, and what was found."""
+    """What should hold answers does not: what was found in its place."""
 
 
 class Recordings:
@@ -129,7 +129,7 @@ def _read(folder: Path) -> dict[str, Mapping[str, Any]]:
             calls = [e.data for e in store.events() if e.kind == MODEL_CALL]
         return {str(data["key"]): data for data in calls}
     if not folder.is_dir():
-        raise RecordingError(f"expected a run's folder or one of recordings, found {folder}")
+        raise RecordingError(f"no run and no folder of recordings at {folder}")
     found = {}
     for place in sorted(folder.glob(f"*{ENDING}")):
         try:
@@ -138,6 +138,6 @@ def _read(folder: Path) -> dict[str, Mapping[str, Any]]:
             _ = data["request"]["model"], data["completion"], data["error"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             what = f"{type(error).__name__}: {error}"
-            raise RecordingError(f"{place}: expected a recording, found {what}") from None
+            raise RecordingError(f"{place}, which is no recording ({what})") from None
         found[key] = data
     return found

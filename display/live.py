@@ -15,8 +15,8 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from kernelwright.display.words import counted
 from kernelwright.env.types import Problem
+from kernelwright.env.words import counted
 from kernelwright.search.progress import Calls, Progress
 
 Judge = TypeVar("Judge")
@@ -155,7 +155,8 @@ def _line(progress: Progress) -> str:
     if progress.phase == "confirm":
         return f"{progress.done}/{progress.total} finalists confirmed, {progress.seconds:.1f} s"
     if progress.phase == "race":
-        return f"{progress.done}/{progress.total} raced, {progress.seconds:.1f} s"
+        done = f"{progress.done}/{progress.total} timed"
+        return f"race, {progress.note}: {done}, {progress.seconds:.1f} s"
     of = f"/{progress.total}" if progress.total else ""
     best = progress.note or "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:

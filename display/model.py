@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.display.words import counted
+from kernelwright.env.words import counted
 from kernelwright.evaluators.cpu.text import printable
 
 

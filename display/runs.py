@@ -7,7 +7,8 @@ from typing import Any
 
 from kernelwright.display.model import model_lines
 from kernelwright.display.tasks import served
-from kernelwright.display.words import counted, first_line, light_line, number, recording
+from kernelwright.display.words import first_line, light_line, number, recording
+from kernelwright.env.words import counted
 
 # Classes of failure that a summary shows.
 MOST_FAILURES = 5

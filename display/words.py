@@ -11,11 +11,6 @@ def number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
-def counted(count: int, noun: str) -> str:
-    """So many of something, as ``1 trial`` and ``2 trials``."""
-    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
-
-
 def first_line(failure: Mapping[str, Any]) -> str:
     """The first line of why something failed."""
     text = failure["evidence"] or failure["log"] or "nothing more is known"

@@ -24,6 +24,7 @@ from kernelwright.env.types import (
     Stage,
     Verdict,
 )
+from kernelwright.env.words import counted
 from kernelwright.search.admission import DriverError as DriverError
 from kernelwright.search.admission import admit, asked, blame
 from kernelwright.search.answers import no_answer, samples_ns
@@ -73,6 +74,11 @@ class Stop:
 
     rule: str
     reason: str
+
+
+def screened(count: int) -> str:
+    """The sentence on a number of trials that is reached."""
+    return f"{counted(count, 'candidate')} {'was' if count == 1 else 'were'} screened"
 
 
 class Campaign:
@@ -486,7 +492,7 @@ class Campaign:
         if self._until_met:
             return Stop("until", "the condition was met")
         if budget.trials is not None and count >= budget.trials:
-            return Stop("trials", f"{count} candidates were screened")
+            return Stop("trials", screened(count))
         reached = self._goal_reached(ask)
         if reached is not None:
             return reached
@@ -494,7 +500,7 @@ class Campaign:
             since = count - 1 - (self._best.number if self._best else -1)
             if since >= rules.plateau:
                 enough = f"{rules.plateau} {'is' if rules.plateau == 1 else 'are'} enough"
-                return Stop("plateau", f"{since} trials without a better one, {enough}")
+                return Stop("plateau", f"{counted(since, 'trial')} without a better one, {enough}")
         return self._spent_on_models(ask) or self._out_of_time(ask)
 
     def _spent_on_models(self, ask: int) -> Stop | None:
@@ -669,14 +675,16 @@ class Campaign:
         search = elapsed if self._search_s is None else self._search_s
         return Sitting(search, elapsed - search)
 
-    def _report(self, phase: str, done: int, total: int | None, *, replayed: bool) -> None:
+    def _report(
+        self, phase: str, done: int, total: int | None, *, replayed: bool, note: str = ""
+    ) -> None:
         if self._observe is not None:
             sitting, before = self._sitting(), self._earlier
             seconds = sitting.search_s + sitting.confirm_s + before.search_s + before.confirm_s
             counts, best, calls = dict(self._counts), self._best, self.calls
             self._observe(
                 Progress(
-                    *(phase, done, total, self._count, counts, best, seconds, replayed),
+                    *(phase, done, total, self._count, counts, best, seconds, replayed, note),
                     calls=calls,
                 )
             )
@@ -705,6 +713,6 @@ class _Desk:
         """Whether the wall time that is left is enough."""
         return self._campaign._has_time_for(requests)
 
-    def report(self, phase: str, done: int, total: int) -> None:
+    def report(self, phase: str, done: int, total: int, note: str = "") -> None:
         """Tell whoever observes the campaign."""
-        self._campaign._report(phase, done, total, replayed=False)
+        self._campaign._report(phase, done, total, replayed=False, note=note)

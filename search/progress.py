@@ -31,7 +31,8 @@ class Progress:
     """Where a campaign stands: ``done`` of ``total`` trials, or finalists while confirming.
 
     ``total`` is None where the budget has no number of trials; ``best`` is the best trial so far by
-    objective; a ``note`` stands in its place where there are many tasks. ``calls`` is None where
+    objective; a ``note`` stands in its place where there are many tasks, and of a race it is the
+    round. ``calls`` is None where
     no model was asked.
     """
 

@@ -152,10 +152,10 @@ def test_a_race_is_one_line_a_round():
     with LiveRun(Console(file=out, width=200), "c") as live:
         live(Progress("search", 8, 8, 8, {"ok": 8}, None, 1.0))
         for done in range(1, 4):
-            live(Progress("race", done, 3, 8, {"ok": 8}, None, 2.0))
+            live(Progress("race", done, 3, 8, {"ok": 8}, None, 2.0, note="round 2"))
         live(Progress("confirm", 1, 3, 8, {"ok": 8}, None, 3.0))
     lines = out.getvalue().splitlines()
-    assert lines[-2:] == ["3/3 raced, 2.0 s", "1/3 finalists confirmed, 3.0 s"]
+    assert lines[-2:] == ["race, round 2: 3/3 timed, 2.0 s", "1/3 finalists confirmed, 3.0 s"]
     assert len(lines) == 3
 
 

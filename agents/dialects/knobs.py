@@ -74,7 +74,7 @@ class Knobs:
         except _TwiceError as error:
             return Malformed("wrong_schema", str(error))
         except (ValueError, RecursionError) as error:
-            return Malformed("unparsable", f"expected JSON, found {error}")
+            return Malformed("unparsable", f"expected JSON: {error}")
         if not isinstance(found, dict):
             kind = type(found).__name__
             return Malformed("wrong_schema", f"expected a JSON object, found a {kind}")

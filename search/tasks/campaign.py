@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.env.types import Unpaired, Verdict
-from kernelwright.search.campaign import Campaign, Extension, Progress, ReplayError, Stop
+from kernelwright.search.campaign import Campaign, Extension, Progress, ReplayError, Stop, screened
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.executors import Executor
 from kernelwright.search.plan import Plan
@@ -141,7 +141,7 @@ class TaskCampaign:
         while True:
             room = self._budget - self._count
             if room <= 0:
-                return Stop("trials", f"{self._count} candidates were screened"), turn
+                return Stop("trials", screened(self._count)), turn
             choice = self._scheduler.choose(self._standings)
             if choice is None:
                 return Stop("tasks", f"all {len(self._seats)} tasks have stopped"), turn
