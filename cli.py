@@ -512,13 +512,14 @@ def check(
 @app.command("list")
 def list_(
     what: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="WHAT",
-            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs, "
-            "landscapes or devices.",
+            metavar="[WHAT]",
+            help="problems, spaces, directives, drivers, schedulers, targets, backends, prompts, "
+            "configs, landscapes or devices; these words unless given.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILE...]", help="Landscapes to read instead.", show_default=False),
@@ -529,6 +530,12 @@ def list_(
     with _refusals(as_json=as_json):
         from kernelwright.configs.catalogue import CATALOGUE, catalogue
 
+        if what is None:
+            if as_json:
+                _print_json({"list": list(CATALOGUE)})
+            else:
+                sys.stdout.write("".join(f"{word}\n" for word in CATALOGUE))
+            return
         if what not in CATALOGUE:
             from kernelwright.configs.errors import nearest
 
@@ -903,9 +910,10 @@ def main() -> None:
 
 def _command_of(error: Exception) -> str:
     """The command whose call was wrong, as it is typed."""
-    words, context = [], getattr(error, "ctx", None)
+    words: list[str] = []
+    context = getattr(error, "ctx", None)
     while context is not None and context.parent is not None:
-        words.insert(0, context.info_name)
+        words.insert(0, str(context.info_name))
         context = context.parent
     return " ".join(["kernelwright", *words])
 

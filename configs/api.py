@@ -16,6 +16,7 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.folder import (
     FINISHED_BEFORE,
     claim,
+    free,
     keep_prompt,
     unused,
     worker_count,
@@ -89,7 +90,7 @@ def run(
     if fresh:
         folder = unused(folder)
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
-    with SqliteStore(folder / DATABASE) as store:
+    with SqliteStore(free(folder) / DATABASE) as store:
         extension = claim(store, folder, resolved, built)
         write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
         events = store.events()

@@ -46,6 +46,26 @@ def unused(folder: Path) -> Path:
     return out
 
 
+def free(folder: Path) -> Path:
+    """The folder, if a run may be kept there: it holds one, or nothing, or is not there yet.
+
+    Raises:
+        ConfigError: if it holds something else.
+    """
+    if folder.is_dir() and not (folder / DATABASE).exists():
+        strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OF_A_START)
+        if strangers:
+            more = f" and {len(strangers) - 1} more" if strangers[1:] else ""
+            expected = "an empty folder or that of a run"
+            found = f"a folder with {strangers[0]!r:.80}{more} and no run"
+            raise ConfigError(str(folder), None, "--out", expected, found)
+    return folder
+
+
+# What a run that was killed at once leaves behind.
+_OF_A_START = (Path(DATABASE).with_suffix(".lock").name,)
+
+
 def claim(
     store: SqliteStore, folder: Path, resolved: dict[str, Any], built: Built
 ) -> Extension | None:

@@ -20,6 +20,7 @@ from kernelwright.configs.folder import (
     FINISHED_BEFORE,
     claim,
     claim_config,
+    free,
     keep_prompt,
     unused,
     worker_count,
@@ -58,7 +59,7 @@ def run_tasks(
     folder = Path(out) if out is not None else Path("runs") / campaign.file.name
     folder = unused(folder) if fresh else folder
     with ExitStack() as stack:
-        store = stack.enter_context(SqliteStore(folder / DATABASE))
+        store = stack.enter_context(SqliteStore(free(folder) / DATABASE))
         about = {TASKS: json.dumps({m.name: _about(m) for m in campaign.members})}
         extension = claim_config(store, folder, _identity(campaign), about)
         write(folder / "config.yaml", yaml.safe_dump(campaign.resolved, sort_keys=False))

@@ -21,6 +21,12 @@ from kernelwright.env.options import OptionError
 TEMPLATES = Path(__file__).parent / "templates"
 ENDING = ".j2"
 ROLES = ("system", "user")
+# What the shipped prompts are for.
+PROMPTS: dict[str, str] = {
+    "blind": "What a program is, and nothing of what was tried, for very small models.",
+    "refine": "The task, the machine, a program to improve, and what was tried.",
+    "repair": "What was wrong with an answer; it follows in the same conversation.",
+}
 
 
 class PromptError(ValueError):

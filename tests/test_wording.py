@@ -8,10 +8,16 @@ import sys
 
 import pytest
 
+from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.marks import read_action
 from kernelwright.cli import main
+from kernelwright.configs import api
+from kernelwright.configs.catalogue import CATALOGUE, catalogue
+from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.outlay import Outlay
+from kernelwright.env.options import OptionError
 from kernelwright.env.words import counted
+from kernelwright.prompts.render import PROMPTS, templates
 from kernelwright.search.campaign import screened
 from kernelwright.search.plan import Budget
 from kernelwright.search.spending import Spent, limit_reached
@@ -23,6 +29,53 @@ def said(monkeypatch, capsys, *arguments):
     with pytest.raises(SystemExit) as end:
         main()
     return end.value.code, capsys.readouterr().err
+
+
+def test_list_alone_says_what_can_be_listed(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "list"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert capsys.readouterr().out.split() == list(CATALOGUE)
+
+
+def test_every_shipped_prompt_is_described():
+    assert set(PROMPTS) == set(templates())
+    names = [row["name"] for row in catalogue("prompts")]
+    assert names == ["blind", "refine"]
+
+
+@pytest.mark.parametrize(
+    ("option", "near"),
+    [
+        ({"persona": "hostle"}, "hostile"),
+        ({"faults": "fronteer"}, "frontier"),
+        ({"faults": {"cheeting": 0.1}}, "cheating"),
+    ],
+)
+def test_the_nearest_persona_profile_or_class_is_named(option, near):
+    with pytest.raises(OptionError, match=f"did you mean '{near}'"):
+        Mock(seed=0, **option)
+
+
+def test_a_folder_of_something_else_is_no_place_for_a_run(tmp_path):
+    campaign = {
+        "name": "c",
+        "problem": {"name": "gemm_gpu"},
+        "target": {"name": "gpu-model"},
+        "driver": {"name": "random"},
+        "budget": {"trials": 2},
+    }
+    (tmp_path / "letter.txt").write_text("mine")
+    tasks = {"tasks": {"listed": [{"name": "a"}]}, "budget": {"trials": 8}}
+    for more in ({}, tasks):
+        with pytest.raises(ConfigError, match=r"--out: expected an empty folder.*'letter.txt'"):
+            api.run(campaign | more, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "run.lock").write_text("")
+    assert api.run(campaign, tmp_path / "begun")["trials"] == 2
+    assert api.run(campaign, tmp_path / "begun")["trials"] == 2
 
 
 @pytest.mark.parametrize(

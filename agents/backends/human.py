@@ -18,7 +18,7 @@ from kernelwright.agents.chat import BackendError, ChatRequest, Completion, esti
 from kernelwright.env.options import FolderOption
 
 _log = logging.getLogger(__name__)
-_PROMPT = re.compile(r"^(\d{4,})\.prompt\.md$")
+_FILE = re.compile(r"^(\d{4,})\.(prompt|answer)\.md$")
 _MARK = "<!-- request {key} -->"
 # An answer that is this word alone is a refusal.
 SKIP = "skip"
@@ -90,10 +90,13 @@ class Human:
         self._folder.mkdir(parents=True, exist_ok=True)
         mark, numbers = _MARK.format(key=request.key), [0]
         for place in sorted(self._folder.iterdir()):
-            found = _PROMPT.match(place.name)
+            found = _FILE.match(place.name)
             if found is None:
                 continue
+            # An answer without its question is to another one, so its number is not given again.
             numbers.append(int(found[1]))
+            if found[2] == "answer":
+                continue
             with place.open(encoding="utf-8", errors="replace") as file:
                 if file.readline().strip() == mark:
                     return place

@@ -39,6 +39,11 @@ from kernelwright.search.trial import event
 REPAIR = "repair"
 
 
+def shipped_prompts() -> dict[str, str]:
+    """The prompts that a campaign may name, with what each is for."""
+    return {name: text for name, text in prompts.PROMPTS.items() if name != REPAIR}
+
+
 def template_version(prompt: str) -> str:
     """The hash of a prompt's templates, that of mending included."""
     return prompts.version(prompt, REPAIR)

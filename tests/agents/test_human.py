@@ -96,3 +96,11 @@ def test_a_campaign_waits_for_answers_and_goes_on_when_they_are_there(tmp_path):
     assert summary["trials"] == 2
     assert summary["finished"]
     assert len(list(folder.glob("*.prompt.md"))) == 2
+
+
+def test_an_answer_left_from_elsewhere_answers_no_question(tmp_path):
+    (tmp_path / "0001.answer.md").write_text("an answer to something else")
+    (tmp_path / "0004.answer.md").write_text("and another")
+    answer = human(tmp_path, "64", "64", name="0005.answer.md").complete(REQUEST)
+    assert answer.text == "64"
+    assert [path.name for path in tmp_path.glob("*.prompt.md")] == ["0005.prompt.md"]
