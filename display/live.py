@@ -130,6 +130,10 @@ class LiveRun:
         return Panel(grid, title=self._name, title_align="left", expand=False)
 
 
+# What nobody notices to wait.
+_NOTICED_S = 1.0
+
+
 def calls_line(calls: Calls, waited_s: float) -> str:
     """How many calls of models were made, what that cost, and how the one on its way is doing."""
     budget, spent = calls.budget, calls.spent
@@ -142,7 +146,7 @@ def calls_line(calls: Calls, waited_s: float) -> str:
     if spent.picos or budget.usd is not None:
         limit = f" of {budget.usd:g}" if budget.usd is not None else ""
         parts.append(f"{spent.usd:.4g}{limit} USD")
-    if calls.is_waiting:
+    if waited_s >= _NOTICED_S:
         parts.append(f"waiting {waited_s:.0f} s")
     if calls.again:
         parts.append(f"tried again {counted(calls.again, 'time')} ({calls.reason:.120})")
