@@ -15,6 +15,7 @@ from kernelwright.agents.hearing import Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.folder import FINISHED_BEFORE
 from kernelwright.display.plans import check_text
 from kernelwright.search.plan import Budget
 from kernelwright.search.spending import Spent, limit_reached
@@ -167,7 +168,7 @@ def test_what_the_budget_buys_is_said_before_the_start_and_is_about_right(tmp_pa
     assert 0.5 < summary["trials"] / estimated < 2
     said.clear()
     api.run(config, tmp_path / "run", announce=said.append)
-    assert said == []
+    assert said == [FINISHED_BEFORE]
 
 
 def test_a_budget_in_seconds_asks_no_model_for_its_pace(monkeypatch):
