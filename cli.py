@@ -95,7 +95,7 @@ def _refusals(*, as_json: bool) -> Iterator[None]:
         _fail(1, f"the run cannot be resumed: {error}", as_json=as_json)
     except DriverError as error:
         _show_cause(error)
-        _fail(1, f"the driver failed: {error}", as_json=as_json)
+        _fail(1, _driver_failed(error), as_json=as_json)
     except JudgeError as error:
         _show_cause(error)
         _fail(1, f"the judge failed: {error}", as_json=as_json)
@@ -111,6 +111,26 @@ def _winner_refusals(*, as_json: bool) -> Iterator[None]:
             yield
         except WinnerError as error:
             _fail(1, str(error), as_json=as_json)
+
+
+class Paused(Exception):  # noqa: N818 - it is no error
+    """A run ended as it was to, and goes on with the same command."""
+
+
+def _driver_failed(error: Exception) -> str:
+    """What is to be said of a driver that did not come to its end.
+
+    Raises:
+        Paused: if that was planned.
+    """
+    from kernelwright.agents.chat import BackendError
+
+    cause = error.__cause__
+    if not isinstance(cause, BackendError):
+        return f"the driver failed: {error}"
+    if cause.is_pause:
+        raise Paused(f"paused: {cause.message}") from None
+    return f"the model failed: {cause.message}; the same command goes on"
 
 
 def _show_cause(error: Exception) -> None:
@@ -177,8 +197,6 @@ def run(
         if as_json:
             _print_json(summary)
         else:
-            if not live.shown:
-                console.print("already finished; --fresh starts another")
             if "tasks" in summary:
                 print_tasks(console, summary)
             else:
@@ -203,6 +221,9 @@ def show(
         str | None,
         typer.Option(metavar="CALL", help="What a call asked the model, and its answer."),
     ] = None,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="What became of each call of the model.")
+    ] = False,
     abi: Annotated[
         str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")
     ] = None,
@@ -213,11 +234,11 @@ def show(
 ) -> None:
     """Show a run: best trial with interval, counts by status, budget burnt."""
     with _refusals(as_json=as_json):
-        of_run = schedule + (replay is not None) + (prompt is not None)
+        of_run = schedule + calls + (replay is not None) + (prompt is not None)
         if (folder is None) == (abi is None) or (abi is not None and of_run):
             _fail(2, "expected a DIR, or --abi PROBLEM", as_json=as_json)
         if of_run > 1:
-            wanted = "expected one of --schedule, --replay and --prompt"
+            wanted = "expected one of --schedule, --replay, --prompt and --calls"
             _fail(2, f"{wanted}, found {of_run}", as_json=as_json)
         if overrides and abi is None:
             _fail(2, "--set: expected it beside --abi PROBLEM", as_json=as_json)
@@ -229,6 +250,8 @@ def show(
             _replay(folder, replay, as_json=as_json)
         elif folder is not None and prompt is not None:
             _show_prompt(folder, prompt, as_json=as_json)
+        elif folder is not None and calls:
+            _show_calls(folder, as_json=as_json)
         elif folder is not None:
             from kernelwright.configs.api import show as read_run
             from kernelwright.display.runs import summary_text
@@ -262,9 +285,21 @@ def _show_prompt(folder: str, call: str, *, as_json: bool) -> None:
     if as_json:
         _print_json(found)
         return
-    from kernelwright.display.runs import prompt_text
+    from kernelwright.display.calls import prompt_text
 
     sys.stdout.write(prompt_text(found))
+
+
+def _show_calls(folder: str, *, as_json: bool) -> None:
+    from kernelwright.configs.calls import call_rows
+
+    rows = call_rows(folder)
+    if as_json:
+        _print_json({"calls": rows})
+        return
+    from kernelwright.display.calls import print_calls
+
+    print_calls(_console(), rows, folder)
 
 
 def _show_interface(problem: str, options: Sequence[str], *, as_json: bool) -> None:
@@ -482,13 +517,14 @@ def check(
 @app.command("list")
 def list_(
     what: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="WHAT",
-            help="problems, spaces, directives, drivers, schedulers, targets, backends, configs, "
-            "landscapes or devices.",
+            metavar="[WHAT]",
+            help="problems, spaces, directives, drivers, schedulers, targets, backends, prompts, "
+            "configs, landscapes or devices; these words unless given.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILE...]", help="Landscapes to read instead.", show_default=False),
@@ -499,6 +535,12 @@ def list_(
     with _refusals(as_json=as_json):
         from kernelwright.configs.catalogue import CATALOGUE, catalogue
 
+        if what is None:
+            if as_json:
+                _print_json({"list": list(CATALOGUE)})
+            else:
+                sys.stdout.write("".join(f"{word}\n" for word in CATALOGUE))
+            return
         if what not in CATALOGUE:
             from kernelwright.configs.errors import nearest
 
@@ -857,15 +899,28 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, EOFError):
         code = 130
+    except Paused as paused:
+        sys.exit(_end(130, f"{paused}; the same command goes on", as_json=as_json))
     except Exception as error:
         # Usage errors are the library's own exceptions; which module they live in depends on its
         # version.
         if not hasattr(error, "format_message"):
             raise
-        code = _end(2, f"{error.format_message()}\nTry 'kernelwright --help'.", as_json=as_json)
+        said = f"{error.format_message()}\nTry '{_command_of(error)} --help'."
+        code = _end(2, said, as_json=as_json)
     if code == 130:
         _end(130, "interrupted; the same command goes on", as_json=as_json)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _command_of(error: Exception) -> str:
+    """The command whose call was wrong, as it is typed."""
+    words: list[str] = []
+    context = getattr(error, "ctx", None)
+    while context is not None and context.parent is not None:
+        words.insert(0, str(context.info_name))
+        context = context.parent
+    return " ".join(["kernelwright", *words])
 
 
 def _end(code: int, message: str, *, as_json: bool) -> int:

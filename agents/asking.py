@@ -29,8 +29,10 @@ from kernelwright.search.driver import Journal
 from kernelwright.search.trial import MODEL_CALL, Event, event
 from kernelwright.search.underway import UNDERWAY
 
-# Calls in a row that failed in passing before the campaign is stopped, to be resumed later.
+# Calls in a row that failed in passing, or gave no completion, before the campaign is stopped, to
+# be resumed later.
 MOST_LOST = 3
+LOST = ("transient", "content")
 
 
 class ReplayMismatch(RuntimeError):  # noqa: N818 - it is no failure of the program, but of the record
@@ -99,7 +101,7 @@ class Asker:
             self._journal.record(call_event(ask, slot, question, answer))
         else:
             answer = recorded(past, request, self._call, self.template)
-        is_lost = isinstance(answer, BackendError) and answer.kind == "transient"
+        is_lost = isinstance(answer, BackendError) and answer.kind in LOST
         self._lost = self._lost + 1 if is_lost else 0
         return answer
 
@@ -118,10 +120,14 @@ class Asker:
         try:
             answer = self._backend.complete(request)
         except BackendError as error:
-            is_last = error.kind == "transient" and self._lost + 1 >= MOST_LOST
+            is_last = error.kind in LOST and self._lost + 1 >= MOST_LOST
             if error.kind == "permanent" or is_last:
                 self._journal.release(call)
+            if error.kind == "permanent":
                 raise
+            if is_last:
+                text = f"{MOST_LOST} calls in a row were lost, the last: {error.message}"
+                raise BackendError(error.kind, text, answered_by=error.answered_by) from None
             answer = error
         if not isinstance(answer, Completion | BackendError):
             found = f"{type(answer).__name__} {answer!r:.80}"

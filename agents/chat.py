@@ -33,7 +33,8 @@ class BackendError(RuntimeError):
     attempt will (a wrong key, an unknown model). ``repairable``: this question cannot be answered,
     another one may be (a prompt that is too long). ``content``: the server answered, and the answer
     is no completion. ``after_s`` is how long the server wants to be left alone, and ``answered_by``
-    which of several backends it was.
+    which of several backends it was. One that ``is_pause`` is no failure: the run was to end here
+    and to go on later.
     """
 
     def __init__(
@@ -43,13 +44,14 @@ class BackendError(RuntimeError):
         *,
         after_s: float | None = None,
         answered_by: str = "",
+        is_pause: bool = False,
     ) -> None:
         super().__init__(message)
         if kind not in get_args(ErrorKind):
             expected = ", ".join(get_args(ErrorKind))
             raise ValueError(f"BackendError.kind: expected one of {expected}, found {kind!r}")
         self.kind, self.message = kind, message
-        self.after_s, self.answered_by = after_s, answered_by
+        self.after_s, self.answered_by, self.is_pause = after_s, answered_by, is_pause
 
 
 class BudgetSpentError(BackendError):

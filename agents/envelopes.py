@@ -53,7 +53,7 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"expected JSON, found {error}") from None
+        raise RequestError(f"expected JSON: {error}") from None
     if not isinstance(data, dict):
         raise RequestError(f"expected an object, found {type(data).__name__}")
     if data.get("stream"):

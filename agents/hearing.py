@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.agents.chat import BudgetSpentError, Hears
+from kernelwright.agents.chat import BackendError, BudgetSpentError, Hears
 from kernelwright.env.types import Proposal
-from kernelwright.search.driver import Driver, Journal
+from kernelwright.search.driver import Driver, Journal, Notice
 from kernelwright.search.trial import Event, Trial
 
 
@@ -53,12 +53,43 @@ class HeardJournal:
         """Forget a call that came to nothing."""
         self._journal.release(call)
 
+    def notice(self, notice: Notice) -> None:
+        """Pass it on."""
+        self._journal.notice(notice)
+
     def _hear(self, event: Event) -> None:
         place = (event.kind, event.ask, event.slot)
         if place not in self._heard:
             self._heard.add(place)
             for ear in self._ears:
                 ear.hear(event)
+
+
+class Notices:
+    """Where notices of calls go: the journal of the driver that makes them, once there is one."""
+
+    def __init__(self) -> None:
+        self._journal: Journal | None = None
+
+    def to(self, journal: Journal) -> None:
+        """Send them to this journal from now on."""
+        self._journal = journal
+
+    def asked(self) -> None:
+        """A call begins."""
+        self._tell(Notice("asked"))
+
+    def again(self, error: BackendError) -> None:
+        """It failed in passing, and is tried again."""
+        self._tell(Notice("again", error.message))
+
+    def over(self) -> None:
+        """It came to nothing."""
+        self._tell(Notice("over"))
+
+    def _tell(self, notice: Notice) -> None:
+        if self._journal is not None:
+            self._journal.notice(notice)
 
 
 class HeardDriver:

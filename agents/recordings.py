@@ -26,7 +26,7 @@ _SETTINGS = ("model", "max_tokens", "temperature", "seed", "schema")
 
 
 class RecordingError(ValueError):
-    """What should hold answers does not: what was expected, and what was found."""
+    """What should hold answers does not: what was found in its place."""
 
 
 class Recordings:
@@ -133,7 +133,7 @@ def _read(folder: Path) -> dict[str, Mapping[str, Any]]:
         whole = [_in_full(folder, at, calls) for at in calls]
         return {data["key"]: data for data in whole}
     if not folder.is_dir():
-        raise RecordingError(f"expected a run's folder or one of recordings, found {folder}")
+        raise RecordingError(f"no run and no folder of recordings at {folder}")
     return {place.stem: _recording(place) for place in sorted(folder.glob(f"*{ENDING}"))}
 
 

@@ -123,23 +123,18 @@ def is_sound(injected: str, filed_as: str) -> bool:
 
 
 def matrix_lines(found: Mapping[str, Any]) -> list[str]:
-    """`simulated` as a table for people: a row for what was injected, a column for what it was
-    filed as; a cell that should be empty has a mark.
+    """`simulated` for people: a line for what was injected, with how often it was filed as what,
+    the most frequent first; what it should not be filed as has a mark. Lines of so many classes
+    that a table would need columns for are short enough to be read on any terminal.
     """
-    rows = found["rows"]
     named = [*FILED_AS, OK]
-    truths = sorted({row["injected"] for row in rows}, key=lambda t: (t == OK, named.index(t)))
-    columns = list(dict.fromkeys(row["filed_as"] for row in rows))
-    columns.sort(key=lambda name: (name not in CLASSES, name == "ok", name))
-    cells = {(row["injected"], row["filed_as"]): row for row in rows}
-    width = max(len("injected"), *map(len, truths))
-    lines = ["  ".join(["injected".ljust(width), *columns, "all"])]
+    truths = sorted({row["injected"] for row in found["rows"]}, key=named.index)
+    width = max(len(truth) for truth in truths)
+    lines = []
     for truth in truths:
-        parts, total = [truth.ljust(width)], 0
-        for name in columns:
-            cell = cells.get((truth, name))
-            total += cell["count"] if cell else 0
-            text = "." if cell is None else f"{cell['count']}{'' if cell['sound'] else '!'}"
-            parts.append(text.rjust(len(name)))
-        lines.append("  ".join([*parts, str(total).rjust(3)]))
+        rows = [row for row in found["rows"] if row["injected"] == truth]
+        rows.sort(key=lambda row: (-row["count"], row["filed_as"]))
+        parts = [f"{r['count']} {r['filed_as']}{'' if r['sound'] else '!'}" for r in rows]
+        total = sum(row["count"] for row in rows)
+        lines.append(f"{truth.ljust(width)} {total:>4} -> {', '.join(parts)}")
     return lines

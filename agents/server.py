@@ -79,7 +79,11 @@ def chat_server(
     model: ChatModel, script: Script | None = None, *, host: str = "127.0.0.1", port: int = 0
 ) -> ChatServer:
     """A server for a model, see `ChatServer`."""
-    return ChatServer(model, script, host=host, port=port)
+    try:
+        return ChatServer(model, script, host=host, port=port)
+    except OSError as error:
+        expected = f"a port of {host} that is free (0 is any)"
+        raise OSError(f"port: expected {expected}, found {port} ({error.strerror})") from None
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -41,7 +41,7 @@ MOST_CUT = 2
 MOST_REASON = 1000
 TOO_LONG = "too_long"
 # What a call without a completion is filed under by the kind of its error, if not as lost.
-_FILED = {"content": "unparsable", "repairable": TOO_LONG}
+_FILED = {"repairable": TOO_LONG}
 MOST_TOLD = 200  # characters of the last one's reason
 # What a space calls a program that is too long to be looked at any further.
 PROGRAM_TOO_LONG = "too_long"

@@ -13,7 +13,16 @@ import yaml
 
 from kernelwright.configs.build import Built, build
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.folder import claim, unused, worker_count, write, write_winner
+from kernelwright.configs.folder import (
+    FINISHED_BEFORE,
+    claim,
+    free,
+    keep_prompt,
+    unused,
+    worker_count,
+    write,
+    write_winner,
+)
 from kernelwright.configs.fronts import front_of
 from kernelwright.configs.load import check_document, read_config, read_document
 from kernelwright.configs.reach import reach_of
@@ -60,7 +69,8 @@ def run(
         workers: threads; never changes a result.
         fresh: start anew in ``NAME-2``… instead of going on.
         observe: called with the progress after everything that was recorded.
-        announce: called with what the budget of a language model buys about, before it is asked.
+        announce: called with what the budget of a language model buys about, before it is asked,
+            or that the run was finished before.
 
     Raises:
         ConfigError: if the campaign is refused, or the folder holds another one.
@@ -68,7 +78,8 @@ def run(
     """
     document, place = read_document(config, overrides)
     if "tasks" in document.data:
-        return run_tasks(read_tasks(document, place), out, workers, fresh=fresh, observe=observe)
+        tasks = read_tasks(document, place)
+        return run_tasks(tasks, out, workers, fresh=fresh, observe=observe, announce=announce)
     campaign = check_document(document, place)
     count = worker_count(campaign.file, workers)
     built = build(campaign)
@@ -79,13 +90,14 @@ def run(
     if fresh:
         folder = unused(folder)
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
-    with SqliteStore(folder / DATABASE) as store:
+    with SqliteStore(free(folder) / DATABASE) as store:
         extension = claim(store, folder, resolved, built)
         write(folder / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
         events = store.events()
         if extension is not None or not events or events[-1].kind != "finished":
             executor = make_executor(count)
             plan = plan_with_cache(built, events)
+            keep_prompt(folder, built)
             outlay = built.outlay() if announce is not None else None
             if announce is not None and outlay is not None:
                 announce(outlay.sentence)
@@ -93,6 +105,8 @@ def run(
                 Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
             finally:
                 keep_or_warn(built, store, run=f"{campaign.file.name} in {folder.name}")
+        elif announce is not None:
+            announce(FINISHED_BEFORE)
         front = front_of(built.resolved, store.trials(), lambda: built)
         summary = {**summarise(store), "front": front, "simulated": simulated_in(store)}
         summary |= {"name": campaign.file.name, "out": str(folder)}

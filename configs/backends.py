@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kernelwright.agents.backends.retrying import Retries
 from kernelwright.agents.backends.wrappers import Around, Budgeted, Limited, Priced, Timely
 from kernelwright.agents.chat import ChatModel, Hears
-from kernelwright.agents.hearing import HeardDriver, HeardJournal
+from kernelwright.agents.hearing import HeardDriver, HeardJournal, Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.configs.load import Campaign, Chosen
 from kernelwright.configs.resolve import parameter_name, parameters
@@ -29,6 +30,7 @@ class Hired:
 
     backend: Budgeted
     ears: tuple[Hears, ...]
+    notices: Notices
 
     def asked(self, journal: Journal) -> ChatModel:
         """The backend for the time that a campaign has left."""
@@ -36,6 +38,7 @@ class Hired:
 
     def journal(self, journal: Journal) -> Journal:
         """The journal of a driver that asks it."""
+        self.notices.to(journal)
         return HeardJournal(journal, self.ears)
 
     def driver(self, driver: Driver) -> Driver:
@@ -52,7 +55,8 @@ def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hire
     file = campaign.file
     prices = plain_prices(file.agents.prices if file.agents is not None else {})
     path = ("agents", "backend")
-    backend = _make(campaign, chosen, path, prices, made)
+    notices = Notices()
+    backend = _make(campaign, chosen, path, prices, made, notices)
     if budget.usd is not None and not backend.priced:
         expected = "prices of every model (agents.prices, or the backend's usd_per_million)"
         found = f"a limit of {budget.usd:g} USD, and no price of {backend.model}"
@@ -64,7 +68,7 @@ def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hire
     ledger = Ledger(budget)
     learning = _core(backend)
     ears = (ledger, learning) if isinstance(learning, Hears) else (ledger,)
-    return Hired(Budgeted(backend, ledger), ears)
+    return Hired(Budgeted(backend, ledger, notices), ears, notices)
 
 
 def _is_endless(backend: Any, budget: Budget) -> bool:
@@ -90,17 +94,18 @@ def _make(
     path: tuple[str, ...],
     prices: Mapping[str, Mapping[str, float]],
     made: Made,
+    notices: Notices,
 ) -> ChatModel:
     options = dict(chosen.options)
     for option, inner in chosen.inner.items():
         at = (*path, option)
         options[parameter_name(option)] = (
             {
-                name: _make(campaign, one, (*at, name), prices, made)
+                name: _make(campaign, one, (*at, name), prices, made, notices)
                 for name, one in inner.several.items()
             }
             if inner.several is not None
-            else _make(campaign, inner.one, at, prices, made)
+            else _make(campaign, inner.one, at, prices, made, notices)
         )
     if "seed" in parameters(chosen.factory):
         options["seed"] = campaign.file.seed
@@ -110,10 +115,18 @@ def _make(
         found = f"{chosen.name} without {' and '.join(lacking)}"
         expected = "a backend (model, priced, missing, complete)"
         raise campaign.document.error((*path, "name"), expected, found)
+    _listen(backend, notices)
     if backend.model in prices:
         backend = Priced(backend, prices[backend.model])
     limits = chosen.limits
     if limits is not None:
         bare = backend
         backend = made(path, lambda: Limited(bare, limits))
+        _listen(backend, notices)
     return backend  # type: ignore[no-any-return]
+
+
+def _listen(backend: Any, notices: Notices) -> None:
+    """Have a backend that makes attempts of its own say so."""
+    if isinstance(backend, Retries):
+        backend.on_retry(notices.again)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.agents import BACKENDS
+from kernelwright.agents.context.prompter import shipped_prompts
 from kernelwright.configs.exchange import describe
 from kernelwright.configs.load import TABLES, shipped_configs
 from kernelwright.configs.resolve import resolve
@@ -27,6 +28,7 @@ CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "targets": TARGETS,
     "schedulers": SCHEDULERS,
     "backends": BACKENDS,
+    "prompts": None,
     "configs": None,
     "landscapes": None,
     "devices": None,
@@ -38,6 +40,8 @@ def catalogue(what: str) -> list[dict[str, Any]]:
     table = CATALOGUE[what]
     if table is not None:
         return [{"name": name, "doc": _first_sentence(resolve(table, name))} for name in table]
+    if what == "prompts":
+        return [{"name": name, "doc": text} for name, text in shipped_prompts().items()]
     if what == "configs":
         texts = {name: path.read_text() for name, path in shipped_configs().items()}
         return [{"name": name, "doc": _first_comment(text)} for name, text in texts.items()]

@@ -4,10 +4,10 @@ nearest known word.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from kernelwright.env.options import nearest as nearest
 
 
 @dataclass
@@ -36,9 +36,3 @@ class ConfigError(Exception):
 
 class NoCandidatesError(ConfigError):
     """A space in which nothing satisfies the constraints: not a mistake where there are others."""
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that looks most like this one, if one does."""
-    found = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
-    return found[0] if found else None

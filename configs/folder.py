@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import kernelwright
+from kernelwright.agents.kept import keep_templates
 from kernelwright.configs.build import Built
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.schema import MAX_WORKERS, CampaignFile
@@ -18,6 +19,9 @@ from kernelwright.evaluators.target import notes_of, speed_of_light
 from kernelwright.search.campaign import Extension
 from kernelwright.search.store import DATABASE, SqliteStore, Store
 from kernelwright.search.summary import best_trial, shown
+
+# What is announced of a run that has nothing left to do.
+FINISHED_BEFORE = "already finished; --fresh starts another"
 
 
 def worker_count(file: CampaignFile, given: int | None) -> int:
@@ -40,6 +44,26 @@ def unused(folder: Path) -> Path:
         number += 1
         out = folder.with_name(f"{folder.name}-{number}")
     return out
+
+
+def free(folder: Path) -> Path:
+    """The folder, if a run may be kept there: it holds one, or nothing, or is not there yet.
+
+    Raises:
+        ConfigError: if it holds something else.
+    """
+    if folder.is_dir() and not (folder / DATABASE).exists():
+        strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OF_A_START)
+        if strangers:
+            more = f" and {len(strangers) - 1} more" if strangers[1:] else ""
+            expected = "an empty folder or that of a run"
+            found = f"a folder with {strangers[0]!r:.80}{more} and no run"
+            raise ConfigError(str(folder), None, "--out", expected, found)
+    return folder
+
+
+# What a run that was killed at once leaves behind.
+_OF_A_START = (Path(DATABASE).with_suffix(".lock").name,)
 
 
 def claim(
@@ -132,6 +156,13 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             out[f"{prefix}{key}"] = value
     return out
+
+
+def keep_prompt(folder: Path, built: Built) -> None:
+    """Keep the templates that a campaign's model is asked by, if one is."""
+    agents = built.resolved.get("agents")
+    if agents is not None:
+        keep_templates(folder, agents["prompt"])
 
 
 def write_winner(folder: Path, built: Built, store: Store, best: Mapping[str, Any] | None) -> None:

@@ -17,6 +17,7 @@ from kernelwright.agents.chat import (
 )
 from kernelwright.configs.backends import Hired
 from kernelwright.env.types import Language
+from kernelwright.env.words import counted
 from kernelwright.search.driver import Driver
 from kernelwright.search.plan import Budget
 
@@ -48,7 +49,8 @@ class Outlay:
         each = f"{self.tokens:,} tokens{money} each"
         if self.proposals is None:
             return f"model: {self.model}; a proposal takes about {self.tokens:,} tokens{money}"
-        return f"model: {self.model}; the budget buys about {self.proposals:,} proposals, {each}"
+        proposals = counted(self.proposals, "proposal")
+        return f"model: {self.model}; the budget buys about {proposals}, {each}"
 
 
 class Onlooker:

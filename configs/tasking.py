@@ -17,8 +17,11 @@ import yaml
 
 from kernelwright.configs.build import Built
 from kernelwright.configs.folder import (
+    FINISHED_BEFORE,
     claim,
     claim_config,
+    free,
+    keep_prompt,
     unused,
     worker_count,
     write,
@@ -43,6 +46,7 @@ def run_tasks(
     *,
     fresh: bool,
     observe: Callable[[Progress], None] | None,
+    announce: Callable[[str], None] | None,
 ) -> dict[str, Any]:
     """Run a campaign of tasks, or go on with it, and return its summary.
 
@@ -55,7 +59,7 @@ def run_tasks(
     folder = Path(out) if out is not None else Path("runs") / campaign.file.name
     folder = unused(folder) if fresh else folder
     with ExitStack() as stack:
-        store = stack.enter_context(SqliteStore(folder / DATABASE))
+        store = stack.enter_context(SqliteStore(free(folder) / DATABASE))
         about = {TASKS: json.dumps({m.name: _about(m) for m in campaign.members})}
         extension = claim_config(store, folder, _identity(campaign), about)
         write(folder / "config.yaml", yaml.safe_dump(campaign.resolved, sort_keys=False))
@@ -63,6 +67,8 @@ def run_tasks(
         tasks = [_task(campaign, m, folder, stack) for m in campaign.members if m.built is not None]
         if extension is not None or not events or events[-1].kind != FINISHED:
             _search(campaign, tasks, store, folder, count, extension, observe)
+        elif announce is not None:
+            announce(FINISHED_BEFORE)
         stores = {task.name: task.store for task in tasks}
         summary = _summary(store, stores, folder)
         winners = {row["name"]: row["best"] for row in summary["tasks"]}
@@ -141,6 +147,7 @@ def _task(campaign: TasksCampaign, member: Member, folder: Path, stack: ExitStac
     resolved = {key: value for key, value in built.resolved.items() if key != "workers"}
     extension = claim(store, place, resolved | own, built)
     write(place / "config.yaml", yaml.safe_dump(built.resolved, sort_keys=False))
+    keep_prompt(place, built)
     floor_ns = sum(built.target.floor_ns(w) for w in built.problem.workloads)
     return Task(member.name, member.weight, built.plan, store, member.place, floor_ns, extension)
 

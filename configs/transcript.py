@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.asking import ReplayMismatch
+from kernelwright.agents.kept import kept_template
 from kernelwright.agents.transcript import OverError, Rereading, calls_of
 from kernelwright.configs.build import build
+from kernelwright.configs.calls import call_of, read_calls
 from kernelwright.configs.errors import ConfigError
-from kernelwright.configs.load import Chosen, read_config
+from kernelwright.configs.load import Campaign, Chosen, read_config, read_document
 from kernelwright.configs.tuning import plan_with_cache
-from kernelwright.search.campaign import Campaign
-from kernelwright.search.store import DATABASE, MemoryStore, SqliteStore
-from kernelwright.search.trial import MODEL_CALL, Event
+from kernelwright.search.campaign import Campaign as Search
+from kernelwright.search.store import MemoryStore
+from kernelwright.search.trial import MODEL_CALL, Event, Trial
+
+_TRIAL = re.compile(r"t(?:rial)? ?([0-9]{1,9})")
 
 
 def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
@@ -22,7 +27,8 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
 
     Args:
         folder: of a run.
-        call: its number, from 1, or its ask and slot as in the record (``3.0``).
+        call: its number, from 1, its ask and slot as in the record (``3.0``), or a trial that it
+            wrote (``trial 7``).
 
     Returns:
         ``call of ask slot model template key``, ``messages`` (each ``role content``), ``answer``
@@ -34,15 +40,11 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
         ConfigError: if there is no such call, or the campaign is refused by now or asks something
             else than it did.
     """
-    folder = Path(folder)
-    if folder.name == DATABASE:
-        folder = folder.parent
-    with SqliteStore(folder / DATABASE, readonly=True) as store:
-        trials, events = store.trials(), store.events()
+    folder, trials, events = read_calls(folder)
     calls = calls_of(events)
-    number = _number(folder, call, calls)
+    number = _number(folder, call, events, trials)
     model = Rereading(calls, number)
-    campaign = read_config(folder / "config.yaml")
+    campaign = _campaign(folder, calls)
     if campaign.backend is None:
         raise ConfigError(str(folder), None, "--prompt", "a campaign that asks a model", "none")
     chosen = Chosen(campaign.backend.name, lambda: model, {}, campaign.backend.plain)
@@ -50,7 +52,7 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
     past = MemoryStore()
     # A search that ran out of time asks no more in its last batch; here its calls are wanted again.
     past.record(trials=trials, events=[e for e in events if e.kind not in (MODEL_CALL, "stopped")])
-    search = Campaign(plan_with_cache(built, events), past)
+    search = Search(plan_with_cache(built, events), past)
     try:
         search.start()
         while len(model.requests) < number and search.step() is None:
@@ -62,6 +64,21 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
         found = f"a search that ends after {len(model.requests)}"
         raise ConfigError(str(folder), None, "--prompt", f"call {number} to be made again", found)
     return _told(model, calls, events, number)
+
+
+def _campaign(folder: Path, calls: list[Event]) -> Campaign:
+    """The campaign of a run, with the templates that it asked by where the run has kept them."""
+    place = folder / "config.yaml"
+    version = next((str(call.data.get("template", "")) for call in calls), "")
+    data = read_document(place)[0].data
+    prompt = str(data.get("agents", {}).get("prompt", ""))
+    kept = kept_template(folder, prompt, version) if prompt and version else None
+    if kept is None:
+        return read_config(place)
+    # The copy is tied to the run by its version, so its content needs no hash beside it.
+    hashes = {name: h for name, h in data.get("hashes", {}).items() if name != prompt}
+    agents = {**data["agents"], "prompt": str(kept.resolve())}
+    return read_config({**data, "agents": agents, "hashes": hashes})
 
 
 def _told(model: Rereading, calls: list[Event], events: list[Event], number: int) -> dict[str, Any]:
@@ -83,14 +100,22 @@ def _told(model: Rereading, calls: list[Event], events: list[Event], number: int
     }
 
 
-def _number(folder: Path, call: str, calls: list[Event]) -> int:
+def _number(folder: Path, call: str, events: list[Event], trials: list[Trial]) -> int:
     """The number of a call, from 1."""
+    calls, of_trial = calls_of(events), _TRIAL.fullmatch(call)
+    if of_trial is not None:
+        found = call_of(events, trials, int(of_trial[1]))
+        if found is None:
+            known = "a trial that a model wrote (--calls lists them)"
+            raise ConfigError(str(folder), None, "--prompt", known, f"{call!r:.40}")
+        return found
     places = [f"{event.ask}.{event.slot}" for event in calls]
     if call in places:
         return places.index(call) + 1
     if call.isdecimal() and 1 <= int(call) <= len(calls):
         return int(call)
-    known = f"a call from 1 to {len(calls)}, or its ask and slot" if calls else "a run with calls"
+    known = f"a call from 1 to {len(calls)}, its ask and slot, or a trial ('trial 7')"
+    known = known if calls else "a run with calls"
     raise ConfigError(str(folder), None, "--prompt", known, f"{call!r:.40}")
 
 

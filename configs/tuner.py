@@ -22,6 +22,7 @@ from kernelwright.configs.load import read_config
 from kernelwright.configs.spaces import with_template
 from kernelwright.configs.tuning import keep, plan_with_cache
 from kernelwright.env.types import Problem
+from kernelwright.env.words import counted
 from kernelwright.search.campaign import Campaign as Search
 from kernelwright.search.campaign import Progress
 from kernelwright.search.store import MemoryStore
@@ -112,7 +113,9 @@ class Tuner:
                     keep(built, store, self._cache.folder, run=built.resolved["name"])
                 row = self.found(bucket)
                 summary = summarise(store)
-                found.append(f"{summary['trials']} trials, {summary['claim'] or 'nothing valid'}")
+                found.append(
+                    f"{counted(summary['trials'], 'trial')}, {summary['claim'] or 'nothing valid'}"
+                )
             return row
 
     @contextmanager

@@ -16,25 +16,35 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from kernelwright.env.types import Problem
-from kernelwright.search.campaign import Progress
+from kernelwright.env.words import counted
+from kernelwright.search.progress import Calls, Progress
 
 Judge = TypeVar("Judge")
 
 
 class LiveRun:
-    """Shows the progress of a run while it lasts; call it with each `Progress`."""
+    """Shows the progress of a run while it lasts; call it with each `Progress`.
 
-    def __init__(self, console: Console, name: str) -> None:
-        self._console, self._name = console, name
-        self._live = Live(console=console, refresh_per_second=8) if console.is_terminal else None
-        self._next_line = 1
+    Args:
+        console: where to.
+        name: of the run.
+        clock: monotonic seconds, by which the wait for a model is told.
+    """
+
+    def __init__(
+        self, console: Console, name: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console, self._name, self._clock = console, name, clock
+        self._next_line = self._next_call = self._next_attempt = 1
+        self._since: float | None = None
         self._last: Progress | None = None
         self._printed: Progress | None = None
-
-    @property
-    def shown(self) -> bool:
-        """Whether there was anything to show."""
-        return self._last is not None
+        # The panel is drawn again all the time, as a model may be waited for.
+        self._live = (
+            Live(console=console, refresh_per_second=8, get_renderable=self.panel)
+            if console.is_terminal
+            else None
+        )
 
     def __enter__(self) -> LiveRun:
         return self
@@ -52,20 +62,46 @@ class LiveRun:
 
     def __call__(self, progress: Progress) -> None:
         """Take up a new state."""
+        self._wait_for(progress.calls)
+        before, self._last = self._last, progress
         if self._live:
             if not self._live.is_started:
                 self._live.start()
-            self._live.update(self._panel(progress))
+            self._live.refresh()
         elif progress.phase != "search":
-            if self._last is not None and self._last.phase == "search":
-                self._print_last()
+            if before is not None and before.phase == "search" and before is not self._printed:
+                self._print(before)
             is_one = progress.phase == "confirm" and not progress.note
             if is_one or progress.done == progress.total:
                 self._print(progress)
         elif progress.trials >= self._next_line:
             self._next_line = 2 * progress.trials
             self._print(progress)
-        self._last = progress
+        elif progress.calls is not None and progress.calls.is_waiting:
+            self._print_call(progress.calls)
+
+    def _wait_for(self, calls: Calls | None) -> None:
+        """Note since when a model has been thinking."""
+        if calls is None or not calls.is_waiting:
+            self._since = None
+        elif self._since is None:
+            self._since = self._clock()
+
+    def _waited_s(self) -> float:
+        return 0.0 if self._since is None else self._clock() - self._since
+
+    def _print_call(self, calls: Calls) -> None:
+        """A line for a call that begins, or begins again."""
+        if calls.again == 0:
+            self._next_attempt = 1
+            if calls.spent.calls + 1 < self._next_call:
+                return
+            self._next_call = 2 * (calls.spent.calls + 1)
+        elif calls.again < self._next_attempt:
+            return
+        else:
+            self._next_attempt = 2 * calls.again
+        self._console.print(calls_line(calls, self._waited_s()), highlight=False, soft_wrap=True)
 
     def _print_last(self) -> None:
         if self._last is not None and self._last is not self._printed:
@@ -75,14 +111,46 @@ class LiveRun:
         self._printed = progress
         self._console.print(_line(progress), highlight=False, soft_wrap=True)
 
-    def _panel(self, progress: Progress) -> Panel:
+    def panel(self) -> Panel | str:
+        """What stands on a terminal now."""
+        progress = self._last
+        if progress is None:
+            return ""
         grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
         total = progress.total or progress.done
-        grid.add_row(progress.phase, ProgressBar(total=total, completed=progress.done, width=40))
+        bar = ProgressBar(total=total, completed=progress.done, width=40)
+        grid.add_row(progress.phase, bar)
         grid.add_row("", _line(progress))
+        if progress.calls is not None:
+            grid.add_row("model", calls_line(progress.calls, self._waited_s()))
         if progress.best is not None:
             grid.add_row("best", str(progress.best.candidate))
         return Panel(grid, title=self._name, title_align="left", expand=False)
+
+
+# What nobody notices to wait.
+_NOTICED_S = 1.0
+
+
+def calls_line(calls: Calls, waited_s: float) -> str:
+    """How many calls of models were made, what that cost, and how the one on its way is doing."""
+    budget, spent = calls.budget, calls.spent
+    of = f" of {budget.calls:,}" if budget.calls is not None else ""
+    made = f"{counted(spent.calls, 'call')}{of}"
+    if calls.is_waiting:
+        made = f"call {spent.calls + 1:,}{of}"
+    tokens = f"{spent.tokens:,}{f' of {budget.tokens:,}' if budget.tokens is not None else ''}"
+    parts = [made, f"{tokens} tokens"]
+    if spent.picos or budget.usd is not None:
+        limit = f" of {budget.usd:g}" if budget.usd is not None else ""
+        parts.append(f"{spent.usd:.4g}{limit} USD")
+    if waited_s >= _NOTICED_S:
+        parts.append(f"waiting {waited_s:.0f} s")
+    if calls.again:
+        parts.append(f"tried again {counted(calls.again, 'time')} ({calls.reason:.120})")
+    return ", ".join(parts)
 
 
 def _line(progress: Progress) -> str:
@@ -91,7 +159,8 @@ def _line(progress: Progress) -> str:
     if progress.phase == "confirm":
         return f"{progress.done}/{progress.total} finalists confirmed, {progress.seconds:.1f} s"
     if progress.phase == "race":
-        return f"{progress.done}/{progress.total} raced, {progress.seconds:.1f} s"
+        done = f"{progress.done}/{progress.total} timed"
+        return f"race, {progress.note}: {done}, {progress.seconds:.1f} s"
     of = f"/{progress.total}" if progress.total else ""
     best = progress.note or "nothing valid yet"
     if progress.best is not None and progress.best.objective is not None:

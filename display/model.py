@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kernelwright.env.words import counted
+from kernelwright.evaluators.cpu.text import printable
+
 
 def model_lines(summary: Mapping[str, Any]) -> list[str]:
     """What a model said, by class, what that cost, and what became of planted faults."""
@@ -12,15 +15,18 @@ def model_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["replies"]:
         kinds = ", ".join(f"{n} {kind}" for kind, n in summary["replies"].items())
         lines.append(f"replies of the model: {kinds}")
+    if summary.get("last_lost"):
+        lines.append(f"the last call that was lost: {printable(summary['last_lost'])}")
     if summary["answered_by"]:
         named = ", ".join(f"{n} {name}" for name, n in summary["answered_by"].items())
         lines.append(f"answers of: {named}")
-    if summary["tokens"]:
-        lines.append(f"model: {summary['tokens']} tokens, {summary['usd']:.4f} USD")
-    lost = summary["unanswered"]
-    if lost.get("calls"):
-        most = f"{lost['tokens']} tokens, {lost['usd']:.4f} USD at most"
-        lines.append(f"calls on their way when the run was killed: {lost['calls']} ({most})")
+    if summary["calls"] or summary["tokens"]:
+        made = f"{counted(summary['calls'], 'call')}, " if summary["calls"] else ""
+        lines.append(f"model: {made}{summary['tokens']:,} tokens, {summary['usd']:.4f} USD")
+    unanswered = summary["unanswered"]
+    if unanswered.get("calls"):
+        most = f"{unanswered['tokens']:,} tokens, {unanswered['usd']:.4f} USD at most"
+        lines.append(f"calls on their way when the run was killed: {unanswered['calls']} ({most})")
     return lines + _simulated(summary.get("simulated"))
 
 
@@ -30,10 +36,12 @@ def _simulated(found: Mapping[str, Any] | None) -> list[str]:
         return []
     from kernelwright.agents.report import matrix_lines
 
-    lines = ["faults that the simulated model injected, by what they were filed as:"]
+    lines = ["faults that the simulated model injected -> what they were filed as:"]
     lines += [f"  {line}" for line in matrix_lines(found)]
     if any(not row["sound"] for row in found["rows"]):
         lines.append("  ! is no class for such a fault")
+    if any(row["filed_as"] == "candidate" for row in found["rows"]):
+        lines.append("  candidate: proposed, and not judged")
     if found["believed"]:
         named = ", ".join(f"{n} {tag}" for tag, n in found["believed"].items())
         lines.append(f"WARNING: the judge believed cheats: {named}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.display.words import light_line, recording
+from kernelwright.env.words import counted
 
 
 def check_text(plan: Mapping[str, Any]) -> str:
@@ -17,20 +18,23 @@ def check_text(plan: Mapping[str, Any]) -> str:
     outlay = plan["outlay"]
     is_estimate = budget["seconds"] is not None or (outlay and outlay["proposals"] is not None)
     about = "about" if is_estimate else "at most"
-    count = "no number of" if plan["candidates"] is None else f"{about} {plan['candidates']:,}"
+    bought = plan["candidates"]
+    count = (
+        "no number of candidates" if bought is None else f"{about} {counted(bought, 'candidate')}"
+    )
     size = (
         f"{space['combinations']:,} combinations, {space['valid']:,} valid"
         if space["finite"]
         else f"{space['kind']}, open"
     )
-    limits = ", ".join(f"{v:g} {k}" for k, v in budget.items() if v is not None)
+    limits = ", ".join(_limit(k, v) for k, v in budget.items() if v is not None)
     # What has no extents has an empty label.
     work = " ".join([plan["problem"], *filter(None, [", ".join(plan["workloads"])])])
     rows = [
         f"{plan['name']}: {work} on {plan['target']} ({plan['evidence']})",
         *recording(plan["notes"]),
         f"space: {size}",
-        f"budget: {limits}; {count} candidates{share} by {plan['driver']}",
+        f"budget: {limits}; {count}{share} by {plan['driver']}",
         f"baseline: {plan['baseline']['name']} ({plan['baseline']['key']})",
         light_line(plan["bounds"]) + _reach(plan),
         f"then up to {plan['finalists']} finalists are confirmed, until one wins",
@@ -52,6 +56,11 @@ def _reach(plan: Mapping[str, Any]) -> str:
     return f"; the best of this space is at {plan['reach']:.3f} of it"
 
 
+def _limit(name: str, value: float) -> str:
+    """A limit of a budget: ``1 trial``, ``200 calls``, ``0.5 usd``."""
+    return counted(int(value), name[:-1]) if name in ("trials", "calls") else f"{value:g} {name}"
+
+
 def _stops(stop: Mapping[str, Any]) -> str:
     words = []
     if "roofline" in stop:
@@ -60,7 +69,7 @@ def _stops(stop: Mapping[str, Any]) -> str:
         goal = stop["target"]
         words.append(f"{goal['us']:g} us" if isinstance(goal, Mapping) else f"{goal:g}x")
     if "plateau" in stop:
-        words.append(f"{stop['plateau']} trials without a better one")
+        words.append(f"{counted(stop['plateau'], 'trial')} without a better one")
     return ", ".join(words)
 
 

@@ -1,4 +1,4 @@
-"""A run's summary, a trial judged again, a question with its answer, and a recording, as text."""
+"""A run's summary, a trial judged again, and a recording, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from kernelwright.display.model import model_lines
 from kernelwright.display.tasks import served
 from kernelwright.display.words import first_line, light_line, number, recording
-from kernelwright.evaluators.cpu.text import printable
+from kernelwright.env.words import counted
 
 # Classes of failure that a summary shows.
 MOST_FAILURES = 5
@@ -26,6 +26,8 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         f"time: {summary['seconds']:.2f} s (search {search:.2f}, confirmation {confirm:.2f})"
     )
     lines += model_lines(summary)
+    if summary["calls"]:
+        lines.append(f"each call: kernelwright show {summary['out']} --calls")
     lines += _end(summary)
     return "\n".join([*lines, f"run: {summary['out']}"])
 
@@ -77,11 +79,14 @@ def _trials(summary: Mapping[str, Any]) -> list[str]:
         f"{first_line(row)}"
         for row in summary["failures"][:MOST_FAILURES]
     ]
+    if len(summary["failures"]) > MOST_FAILURES:
+        more = counted(len(summary["failures"]) - MOST_FAILURES, "more kind")
+        lines.append(f"  and {more} (--json has all)")
     if summary["failures"]:
         lines.append(f"judge one again: kernelwright show {summary['out']} --replay TRIAL")
     lines += served(summary["served"], [summary.get("cache")])
     unheard = {key: summary[key] for key in ("refused", "duplicates") if summary[key]}
-    return [*lines, *(f"{key}: {count} proposals" for key, count in unheard.items())]
+    return [*lines, *(f"{key}: {counted(count, 'proposal')}" for key, count in unheard.items())]
 
 
 def _end(summary: Mapping[str, Any]) -> list[str]:
@@ -107,7 +112,8 @@ def _front(front: Mapping[str, Any] | None) -> list[str]:
     if front is None:
         return []
     rows = front["rows"]
-    lines = [f"front of {', '.join(front['objectives'])}: {len(rows)} trials, by their screens"]
+    trials = counted(len(rows), "trial")
+    lines = [f"front of {', '.join(front['objectives'])}: {trials}, by their screens"]
     for row in rows[:MOST_OF_A_FRONT]:
         facts = [f"{k}={'?' if v is None else number(v)}" for k, v in row["facts"].items()]
         speedup = f"{row['speedup']:.3f}x"
@@ -164,27 +170,6 @@ def replay_text(found: Mapping[str, Any]) -> str:
     if found["now"]["log"]:
         lines += ["compiler:", found["now"]["log"]]
     return "\n".join(lines)
-
-
-def prompt_text(found: Mapping[str, Any]) -> str:
-    """A call's question and its answer, as `configs.transcript.prompt_of` gives them; what an
-    answer says is made fit for a terminal.
-    """
-    head = f"call {found['call']} of {found['of']}: ask {found['ask']}, slot {found['slot']}"
-    lines = [f"{head}, {found['model']}, template {found['template'] or 'unknown'}"]
-    for message in found["messages"]:
-        lines += [f"\n[{message['role']}]", message["content"].rstrip()]
-    answer, error = found["answer"], found["error"]
-    if error is not None:
-        lines += [f"\n[no answer: {error['kind']}]", error["message"]]
-    else:
-        told = f"{answer['prompt_tokens']} + {answer['completion_tokens']} tokens"
-        lines += [f"\n[answer: {answer['finish_reason']}, {told}]"]
-        lines += [str(answer["text"] if answer["refusal"] is None else answer["refusal"]).rstrip()]
-    for each in found["events"]:
-        rest = ", ".join(f"{name} {value}" for name, value in each.items() if name != "kind")
-        lines += [f"\n[{each['kind']}] {rest}"]
-    return printable("\n".join(lines)) + "\n"
 
 
 def record_text(summary: dict[str, Any]) -> str:

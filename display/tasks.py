@@ -10,6 +10,7 @@ from rich.console import Console
 from kernelwright.display.model import model_lines
 from kernelwright.display.tables import print_table
 from kernelwright.display.words import first_line
+from kernelwright.env.words import counted
 
 
 def print_tasks(console: Console, summary: Mapping[str, Any]) -> None:
@@ -56,7 +57,9 @@ def served(count: int, caches: Iterable[Mapping[str, Any] | None]) -> list[str]:
     if not known:
         return []
     records = sum(cache["records"] for cache in known)
-    return [f"served: none of the tuning cache's {records} records: {known[0]['reason']}"]
+    return [
+        f"served: none of the tuning cache's {counted(records, 'record')}: {known[0]['reason']}"
+    ]
 
 
 def _task_row(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -77,4 +80,4 @@ def _unsolved(row: Mapping[str, Any]) -> str:
         return "nothing was tried"
     first = row["failures"][0]
     where = f"{first['status']} {first['code']}: {first_line(first)}"
-    return f"nothing passed in {row['trials']} trials; {first['count']} {where}"
+    return f"nothing passed in {counted(row['trials'], 'trial')}; {first['count']} {where}"

@@ -4,14 +4,23 @@ problem, and a mark for file names.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that looks most like this one, if one does."""
+    found = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
 
 
 class OptionError(ValueError):
     """An option whose value does not exist or does not fit: what was expected, found and meant."""
 
     def __init__(self, option: str, expected: str, found: str, nearest: str | None = None) -> None:
-        super().__init__(f"{option}: expected {expected}, found {found}")
+        hint = f"; did you mean {nearest!r}?" if nearest else ""
+        super().__init__(f"{option}: expected {expected}, found {found}{hint}")
         self.option, self.expected, self.found, self.nearest = option, expected, found, nearest
 
 

@@ -31,6 +31,12 @@ _FAULTS = (
     *(jinja2.TemplateError, ArithmeticError, AttributeError, LookupError),
     *(MemoryError, RecursionError, TypeError, ValueError),
 )
+# What the shipped prompts are for.
+PROMPTS: dict[str, str] = {
+    "blind": "What a program is, and nothing of what was tried, for very small models.",
+    "refine": "The task, the machine, a program to improve, and what was tried.",
+    "repair": "What was wrong with an answer; it follows in the same conversation.",
+}
 
 
 class PromptError(ValueError):
@@ -118,14 +124,26 @@ def version(*names: str) -> str:
     """
     texts = hashlib.blake2b(digest_size=8)
     for name in names:
-        environment, first = _place(name)
-        try:
-            sources = _sources(environment, first)
-        except (jinja2.TemplateError, OSError, UnicodeDecodeError) as error:
-            raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
-        for part, text in sorted(sources.items()):
+        for part, text in sorted(sources(name).items()):
             texts.update(f"{part}\0{text}\0".encode())
     return texts.hexdigest()
+
+
+def sources(name: str) -> dict[str, str]:
+    """The texts of a prompt's template and of all that it may include or extend, by file.
+
+    Raises:
+        PromptError: if there is no such template, or one that it names.
+    """
+    try:
+        return _sources(*_place(name))
+    except (jinja2.TemplateError, OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
+
+
+def file_name(name: str) -> str:
+    """The file of a prompt's template, in its folder."""
+    return _place(name)[1]
 
 
 def _sources(environment: jinja2.Environment, first: str) -> dict[str, str]:

@@ -25,14 +25,18 @@ from kernelwright.env.types import (
     Stage,
     Verdict,
 )
+from kernelwright.env.words import counted
 from kernelwright.search.admission import DriverError as DriverError
 from kernelwright.search.admission import admit, asked, blame
 from kernelwright.search.answers import no_answer, samples_ns
 from kernelwright.search.cut import Pace
+from kernelwright.search.driver import Notice
 from kernelwright.search.executors import Executor, Serial
 from kernelwright.search.finals import FIELD, Finals, confirm_request, entrants_of, height_of
 from kernelwright.search.incumbent import Incumbent
 from kernelwright.search.plan import Plan
+from kernelwright.search.progress import Calls, Meter
+from kernelwright.search.progress import Progress as Progress
 from kernelwright.search.spending import Spent, limit_reached
 from kernelwright.search.stopping import Goals
 from kernelwright.search.store import Sitting, Store, StoreJournal
@@ -65,25 +69,6 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a campaign stands: ``done`` of ``total`` trials, or finalists while confirming.
-
-    ``total`` is None where the budget has no number of trials; ``best`` is the best trial so far by
-    objective; a ``note`` stands in its place where there are many tasks.
-    """
-
-    phase: str
-    done: int
-    total: int | None
-    trials: int
-    by_status: dict[str, int]
-    best: Trial | None
-    seconds: float
-    replayed: bool = False
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Stop:
     """Why a search ended: the rule's name (``trials seconds calls tokens usd plateau roofline
     target driver until``) and a sentence.
@@ -93,6 +78,11 @@ class Stop:
     reason: str
 
 
+def screened(count: int) -> str:
+    """The sentence on a number of trials that is reached."""
+    return f"{counted(count, 'candidate')} {'was' if count == 1 else 'were'} screened"
+
+
 class Campaign:
     """One campaign over a store.
 
@@ -100,7 +90,8 @@ class Campaign:
         plan: what to do.
         store: where it is recorded; what it already holds is replayed.
         executor: runs builds and deterministic judges side by side.
-        observe: called after everything that was recorded.
+        observe: called after everything that was recorded, and when a call of a model begins or is
+            tried again.
         extension: a budget larger than the store's.
         until: stops the search (no confirmation follows) at the first trial for which it is true;
             for measuring drivers.
@@ -129,6 +120,7 @@ class Campaign:
         self._ranked: list[tuple[float, int, Trial]] = []
         self._counts: Counter[str] = Counter()
         self._goals = Goals(plan)
+        self._meter = Meter(plan.budget, ())
         self._rehearsal_s: float | None = None
         self._confirmed_s: float | None = None
         self._heights: dict[int, int] = {}
@@ -173,6 +165,7 @@ class Campaign:
         self._spent = Spent()
         self._stops = [e for e in self._events if e.kind == "stopped"]
         self._goals = Goals(self.plan, self._events)
+        self._meter = Meter(self.plan.budget, self._paid)
         # By the number of the trial at which it came out.
         self._dethroned = {e.slot for e in self._events if e.kind == "dethroned"}
         self._epoch = sum(e.kind == "extended" for e in self._events)
@@ -184,7 +177,9 @@ class Campaign:
         try:
             self._open_cache()
             with blame("making it"):
-                journal = StoreJournal(self._events, self._keep, self._calls, self._left_s)
+                journal = StoreJournal(
+                    self._events, self._keep, self._calls, self._left_s, self._notice
+                )
                 self._driver = self.plan.make_driver(journal)
             if self.plan.baseline.is_trial:
                 self._screen(0, [Proposal(self.plan.baseline.candidate, "baseline")], [])
@@ -261,6 +256,11 @@ class Campaign:
     def count(self) -> int:
         """How many trials there are, those of earlier sittings as far as they were replayed."""
         return self._count
+
+    @property
+    def calls(self) -> Calls | None:
+        """What was asked of models, None if nothing was."""
+        return self._meter.calls
 
     @property
     def room(self) -> int | None:
@@ -503,7 +503,7 @@ class Campaign:
         if self._until_met:
             return Stop("until", "the condition was met")
         if budget.trials is not None and count >= budget.trials:
-            return Stop("trials", f"{count} candidates were screened")
+            return Stop("trials", screened(count))
         reached = self._goal_reached(ask)
         if reached is not None:
             return reached
@@ -511,7 +511,7 @@ class Campaign:
             since = count - 1 - (self._best.number if self._best else -1)
             if since >= rules.plateau:
                 enough = f"{rules.plateau} {'is' if rules.plateau == 1 else 'are'} enough"
-                return Stop("plateau", f"{since} trials without a better one, {enough}")
+                return Stop("plateau", f"{counted(since, 'trial')} without a better one, {enough}")
         return self._spent_on_models(ask) or self._out_of_time(ask)
 
     def _spent_on_models(self, ask: int) -> Stop | None:
@@ -671,6 +671,13 @@ class Campaign:
             self._paid.append(told)
             extend = self._count >= len(self._stored)
             self._record(extend=extend, meta=self._calls.settled(told))
+            self._meter.record(told)
+            self._report("search", self._count, self.plan.budget.trials, replayed=False)
+
+    def _notice(self, notice: Notice) -> None:
+        """Tell whoever observes the campaign how a call of a model is doing."""
+        self._meter.notice(notice)
+        self._report("search", self._count, self.plan.budget.trials, replayed=False)
 
     def _record(
         self,
@@ -698,13 +705,18 @@ class Campaign:
         search = elapsed if self._search_s is None else self._search_s
         return Sitting(search, elapsed - search)
 
-    def _report(self, phase: str, done: int, total: int | None, *, replayed: bool) -> None:
+    def _report(
+        self, phase: str, done: int, total: int | None, *, replayed: bool, note: str = ""
+    ) -> None:
         if self._observe is not None:
             sitting, before = self._sitting(), self._earlier
             seconds = sitting.search_s + sitting.confirm_s + before.search_s + before.confirm_s
-            counts = dict(self._counts)
+            counts, best, calls = dict(self._counts), self._best, self.calls
             self._observe(
-                Progress(phase, done, total, self._count, counts, self._best, seconds, replayed)
+                Progress(
+                    *(phase, done, total, self._count, counts, best, seconds, replayed, note),
+                    calls=calls,
+                )
             )
 
 
@@ -731,6 +743,6 @@ class _Desk:
         """Whether the wall time that is left is enough."""
         return self._campaign._has_time_for(requests)
 
-    def report(self, phase: str, done: int, total: int) -> None:
+    def report(self, phase: str, done: int, total: int, note: str = "") -> None:
         """Tell whoever observes the campaign."""
-        self._campaign._report(phase, done, total, replayed=False)
+        self._campaign._report(phase, done, total, replayed=False, note=note)

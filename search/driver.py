@@ -11,7 +11,8 @@ come from the campaign file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Event, Trial
@@ -34,6 +35,16 @@ class Driver(Protocol):
         first.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is going on and stands in no record: a model is ``asked``; it failed in passing, for a
+    ``reason``, and is asked ``again``; or that is ``over`` without an answer.
+    """
+
+    kind: Literal["asked", "again", "over"]
+    reason: str = ""
 
 
 class Journal(Protocol):
@@ -72,4 +83,8 @@ class Journal(Protocol):
 
     def release(self, call: Event) -> None:
         """A call that was reserved came to nothing, and is not recorded."""
+        ...
+
+    def notice(self, notice: Notice) -> None:
+        """Say what is going on, for whoever watches; it changes nothing."""
         ...

@@ -56,8 +56,8 @@ class Desk(Protocol):
         """Whether the budget has room for these requests."""
         ...
 
-    def report(self, phase: str, done: int, total: int) -> None:
-        """Say how far it is."""
+    def report(self, phase: str, done: int, total: int, note: str = "") -> None:
+        """Say how far it is; of a race, in which round."""
         ...
 
 
@@ -200,7 +200,7 @@ class Finals:
                 logs[entrant] = self._logs(found)
                 if not found.status.passed:
                     self._failed.append(request.trial)
-                self._desk.report("race", done, len(requests))
+                self._desk.report("race", done, len(requests), f"round {number + 1}")
             race.tell(logs)
             first_repeat += heat.pairs
             number += 1

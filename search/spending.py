@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelwright.env.words import counted
 from kernelwright.search.plan import Budget
 from kernelwright.search.trial import Event
 
@@ -42,7 +43,8 @@ class Spent:
 def limit_reached(budget: Budget, spent: Spent) -> tuple[str, str] | None:
     """The name of the first limit that is reached, with a sentence; None if none is."""
     if budget.calls is not None and spent.calls >= budget.calls:
-        return "calls", f"{spent.calls} calls of the model were made"
+        were = "was" if spent.calls == 1 else "were"
+        return "calls", f"{counted(spent.calls, 'call')} of the model {were} made"
     if budget.tokens is not None and spent.tokens >= budget.tokens:
         return "tokens", f"{spent.tokens} tokens were spent"
     if budget.usd is not None and spent.picos >= Spent.picodollars(budget.usd):

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from kernelwright.env.records import dumps
 from kernelwright.env.types import Stage, Verdict
+from kernelwright.search.driver import Notice
 from kernelwright.search.packing import packed
 from kernelwright.search.rows import EVENT_COLUMNS, TRIAL_COLUMNS, about_of, event_of, trials_of
 from kernelwright.search.trial import Event, Trial
@@ -181,6 +182,7 @@ class StoreJournal:
         keep: records another one.
         calls: notes of calls on their way; without, none is kept.
         left_s: the wall seconds that the campaign has left for proposing.
+        notice: is told how calls are doing.
     """
 
     def __init__(
@@ -189,9 +191,11 @@ class StoreJournal:
         keep: Callable[[Event], None],
         calls: Underway | None = None,
         left_s: Callable[[], float] = lambda: math.inf,
+        notice: Callable[[Notice], None] | None = None,
     ) -> None:
         self._past = {(e.kind, e.ask, e.slot): e for e in events}
         self._record, self._calls, self._left_s = keep, calls, left_s
+        self._notice = notice
 
     def past(self, kind: str, ask: int, slot: int) -> Event | None:
         """The event of that place that an earlier sitting recorded."""
@@ -220,6 +224,11 @@ class StoreJournal:
         """Forget a call that came to nothing."""
         if self._calls is not None:
             self._calls.release(call)
+
+    def notice(self, notice: Notice) -> None:
+        """Tell whoever watches, if anybody does."""
+        if self._notice is not None:
+            self._notice(notice)
 
 
 class SqliteStore:

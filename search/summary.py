@@ -172,6 +172,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "speed_of_light": _light(best, json.loads(meta.get("bounds", "[]"))),
         "seconds": spent.search_s + spent.confirm_s,
         # What a call cost stands in its event; a trial's share of it says who paid.
+        "calls": len(calls),
         "tokens": sum(e.tokens for e in events) or sum(t.tokens for t in trials),
         "usd": sum(e.usd for e in events) or sum(t.usd for t in trials),
         "seconds_search": spent.search_s,
@@ -183,6 +184,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "refused": sum(e.kind == "invalid" for e in events),
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
+        "last_lost": _last_lost(events),
         "answered_by": _answered_by(events),
         "unanswered": _unanswered(meta),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
@@ -248,6 +250,12 @@ def _replies(events: list[Event]) -> dict[str, int]:
     calls = _calls(events)
     beside = (e.kind for e in events if (e.ask, e.slot) in calls and e.kind not in NOT_REPLIES)
     return dict(sorted(Counter(beside).items()))
+
+
+def _last_lost(events: list[Event]) -> str | None:
+    """Why the last call was lost that came to nothing."""
+    reasons = [e.data.get("reason") for e in events if e.kind == "lost"]
+    return reasons[-1] if reasons else None
 
 
 def _answered_by(events: list[Event]) -> dict[str, int]:

@@ -476,7 +476,7 @@ def test_usage_errors_keep_the_promise_of_json(tmp_path):
     for arguments in (
         ["run"],
         ["run", "gemm_h200", "--workers", "x"],
-        ["list"],
+        ["show", "--bogus"],
         ["run", "--bogus"],
     ):
         result = kernelwright(*arguments, "--json", cwd=tmp_path)

@@ -7,6 +7,7 @@ import json
 
 from rich.console import Console
 
+from kernelwright.cli import app
 from kernelwright.configs import api
 from kernelwright.display.live import LiveRun
 from kernelwright.display.plans import check_tasks_text, check_text
@@ -40,15 +41,15 @@ FACTS = {
 }
 
 
-def shown(facts, light=None, served=0):
+def shown(facts, light=None, served=0, failures=()):
     best = {"evidence": "measured", "candidate": {"a": 1}, "language": "knobs", "key": "k"}
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
     best |= {"level": 0.985, "least_effect": 0.001}
-    empty = dict.fromkeys(("baseline", "stop", "tokens", "replies", "answered_by"))
+    empty = dict.fromkeys(("baseline", "stop", "calls", "tokens", "replies", "answered_by"))
     zero = dict.fromkeys(
         ("served", "refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
     )
-    lists = {"failures": [], "unconfirmed": [], "by_status": {"ok": 1}}
+    lists = {"failures": failures, "unconfirmed": [], "by_status": {"ok": 1}}
     zero["served"] = served
     rest = {"claim": "win: 2x", "trials": 1, "finished": True, "out": "o"}
     rest["unanswered"] = {"calls": 0, "tokens": 0, "usd": 0.0}
@@ -152,8 +153,98 @@ def test_a_race_is_one_line_a_round():
     with LiveRun(Console(file=out, width=200), "c") as live:
         live(Progress("search", 8, 8, 8, {"ok": 8}, None, 1.0))
         for done in range(1, 4):
-            live(Progress("race", done, 3, 8, {"ok": 8}, None, 2.0))
+            live(Progress("race", done, 3, 8, {"ok": 8}, None, 2.0, note="round 2"))
         live(Progress("confirm", 1, 3, 8, {"ok": 8}, None, 3.0))
     lines = out.getvalue().splitlines()
-    assert lines[-2:] == ["3/3 raced, 2.0 s", "1/3 finalists confirmed, 3.0 s"]
+    assert lines[-2:] == ["race, round 2: 3/3 timed, 2.0 s", "1/3 finalists confirmed, 3.0 s"]
     assert len(lines) == 3
+
+
+FAILS_ONCE = """
+from kernelwright.agents.chat import BackendError, Completion
+
+
+class Model:
+    def __init__(self):
+        self.model, self.priced, self.missing, self.calls = "slow", False, (), 0
+
+    def complete(self, request):
+        self.calls += 1
+        if self.calls == 1:
+            raise BackendError("transient", "503 busy", after_s=0.0)
+        return Completion("nothing", "stop", "slow", request.key, None, 90, 10)
+"""
+
+
+def watched(tmp_path, **options):
+    """A run that asks a model three times, the first time twice: what was shown 31 s after each
+    notice, and what was printed in all.
+    """
+    (tmp_path / "slow.py").write_text(FAILS_ONCE)
+    backend = {"name": f"{tmp_path / 'slow.py'}:Model", "limits": {"retries": 2}}
+    campaign = CAMPAIGN | {"driver": {"name": "llm"}, "agents": {"backend": backend}}
+    out, now, shots = io.StringIO(), [0.0], []
+    console = Console(file=out, width=80, height=24, **options)
+    with LiveRun(console, "c", lambda: now[0]) as live:
+
+        def observe(progress):
+            live(progress)
+            now[0] += 31
+            paper = Console(width=80)
+            with paper.capture() as found:
+                paper.print(live.panel())
+            shots.append(found.get())
+
+        api.run(campaign | {"budget": {"trials": 8, "calls": 3}}, tmp_path / "r", observe=observe)
+    return shots, out.getvalue()
+
+
+def test_a_terminal_shows_a_model_that_thinks(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    shots, printed = watched(tmp_path, force_terminal=True)
+    assert "call 1 of 3, 0 tokens, waiting 31 s" in shots[0]
+    assert "call 1 of 3, 0 tokens, waiting 62 s, tried again 1 time (503 busy)" in shots[1]
+    assert "1 call of 3, 100 tokens" in shots[2]
+    assert "call 2 of 3, 100 tokens, waiting 31 s" in shots[3]
+    assert "call 3 of 3, 200 tokens " in printed
+    assert all(len(line) <= 80 for shot in shots for line in shot.splitlines())
+
+
+def test_a_pipe_gets_a_line_for_some_calls(tmp_path):
+    _, printed = watched(tmp_path)
+    assert printed.splitlines()[:3] == [
+        "call 1 of 3, 0 tokens",
+        "call 1 of 3, 0 tokens, waiting 31 s, tried again 1 time (503 busy)",
+        "call 2 of 3, 100 tokens",
+    ]
+    assert sum(line.startswith("call ") for line in printed.splitlines()) == 3
+
+
+def test_tasks_count_the_calls_of_all(tmp_path):
+    listed = [{"name": "a"}, {"name": "b", "problem": {"m": 512}}]
+    campaign = CAMPAIGN | {"driver": {"name": "llm"}, "agents": {"backend": {"name": "mock"}}}
+    campaign |= {"tasks": {"listed": listed}, "budget": {"trials": 20}, "batch": 4}
+    seen = []
+    api.run(campaign, tmp_path / "r", observe=seen.append)
+    assert any(p.calls is not None and p.calls.is_waiting for p in seen)
+    assert seen[-1].calls.spent.calls == api.show(tmp_path / "r")["calls"]
+
+
+def test_kinds_of_failure_that_are_not_shown_are_counted():
+    def lines(count):
+        row = {"status": "wrong", "count": 1, "trial": 0, "evidence": "off", "log": ""}
+        failures = [{**row, "code": f"c{n}"} for n in range(count)]
+        return shown({}, failures=failures)
+
+    assert "  and 1 more kind (--json has all)" in lines(6)
+    assert "  and 3 more kinds (--json has all)" in lines(8)
+    assert not any("more kind" in line for line in lines(5))
+
+
+def test_only_a_run_that_was_finished_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "c.yaml").write_text(json.dumps(CAMPAIGN))
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "c.yaml", "--set", "budget={seconds: 0.000001}"]
+    for already in (False, True):
+        app(command, standalone_mode=False)
+        assert ("already finished" in capsys.readouterr().out) is already

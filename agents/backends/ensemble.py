@@ -141,7 +141,8 @@ class Ensemble:
                 if error.kind == "permanent":
                     self._dead[name] = error
                 text = f"{name}: {error.message}"
-                first = first or BackendError(error.kind, text, answered_by=name)
+                is_pause = error.is_pause
+                first = first or BackendError(error.kind, text, answered_by=name, is_pause=is_pause)
                 down.append(name)
                 if error.kind not in ("transient", "permanent"):
                     raise BackendError(error.kind, text, answered_by=name) from None

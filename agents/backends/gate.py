@@ -76,7 +76,8 @@ class Gate:
             self._began = now
         left_s = self._began + most - now
         if left_s <= 0:
-            raise BackendError("permanent", f"the {most:g} s for calls (limits.seconds) are over")
+            text = f"the {most:g} s for calls (limits.seconds) are over"
+            raise BackendError("permanent", text, is_pause=True)
         return left_s
 
     @contextmanager

@@ -130,8 +130,8 @@ class Human:
                 return text
             last = text
             if self._clock.now() >= end:
-                found = f"no answer to {prompt} after {self._wait:g} s"
-                raise BackendError("permanent", f"{found}: write it to {answer}, and run again")
+                found = f"no answer to {prompt} after {self._wait:g} s: write it to {answer}"
+                raise BackendError("permanent", found, is_pause=True)
             if not told and not text.strip():
                 _log.warning("waiting for an answer to %s in %s", prompt, answer.name)
                 told = True

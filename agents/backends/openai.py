@@ -32,9 +32,9 @@ from kernelwright.agents.backends.failures import (
     retry_after,
 )
 from kernelwright.agents.backends.gate import Gate
-from kernelwright.agents.backends.reading import read_completion
+from kernelwright.agents.backends.reading import read_completion, unread
 from kernelwright.agents.backends.responses import read_response, response_arguments
-from kernelwright.agents.backends.retrying import Patience, persist
+from kernelwright.agents.backends.retrying import Again, Patience, persist, unheard
 from kernelwright.agents.backends.secrets import fault_of, scrub, scrubbed
 from kernelwright.agents.backends.servers import Servers
 from kernelwright.agents.backends.wire import Wire
@@ -44,6 +44,7 @@ from kernelwright.env.options import OptionError
 PRICE_KEYS = {"prompt", "completion"}
 MOST_USD = 1e9
 KEY_VARIABLE = "OPENAI_API_KEY"
+OPENAI_URL = "https://api.openai.com/v1"
 # Servers without accounts ignore the key, and the client refuses to be made without one.
 NO_KEY = "none"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -106,6 +107,7 @@ class OpenAI:
         self._prices = usd_per_million
         self._gate = Gate()
         self._left_s: Callable[[], float] = lambda: math.inf
+        self._on_retry: Again = unheard
         # What is known of the server is read when it is asked first.
         self._servers = Servers()
         self._wire: Wire | None = None
@@ -138,6 +140,10 @@ class OpenAI:
         """Insist no longer than this."""
         self._left_s = left_s
 
+    def on_retry(self, again: Again) -> None:
+        """Call this before each further attempt, from now on."""
+        self._on_retry = again
+
     def complete(self, request: ChatRequest) -> Completion:
         """The model's answer.
 
@@ -151,12 +157,21 @@ class OpenAI:
         try:
             patience = self._patience.within(self._left_s())
             return persist(
-                lambda left_s: self._attempt(request, left_s), patience, self._gate.clock
+                lambda left_s: self._attempt(request, left_s),
+                patience,
+                self._gate.clock,
+                lambda error: self._on_retry(self._scrubbed(error)),
             )
         except BackendError as error:
-            error.message = scrub(error.message, self._key())
-            error.args = (error.message,)
-            raise
+            if not error.is_pause:
+                error.message = f"{self.model} at {self._where}: {error.message}"
+            raise self._scrubbed(error) from None
+
+    def _scrubbed(self, error: BackendError) -> BackendError:
+        """The error without the key."""
+        error.message = scrub(error.message, self._key())
+        error.args = (error.message,)
+        return error
 
     def _attempt(self, request: ChatRequest, left_s: float) -> Completion:
         """One answer; what a server does not know is left away, and it is asked again at once.
@@ -197,7 +212,8 @@ class OpenAI:
         if failure.status in (401, 403):
             sent = "no key was sent, key_env names none"
             if self._key_env is not None:
-                sent = f"the key is the value of {self._key_env}"
+                unset = f"the variable for the key, {self._key_env}, is not set"
+                sent = f"the key is the value of {self._key_env}" if self._key() else unset
             text += f" ({sent})"
         if failure.kind == "repairable":
             text += " (the prompt is too long for this model: lower the driver's history)"
@@ -221,7 +237,8 @@ class OpenAI:
         try:
             return bounded(lambda: create(**given, timeout=limit), limit)
         except openai.APIStatusError as error:
-            text = f"{error.status_code} {error.message}"
+            said = error.message.removeprefix(f"Error code: {error.status_code} - ")
+            text = f"{error.status_code} {said}"
             if 300 <= error.status_code < 400:
                 text += f" ({sent_elsewhere(error.response.headers.get('location', ''))})"
             raise FailedError(
@@ -249,8 +266,7 @@ class OpenAI:
         except OSError as error:
             raise FailedError("transient", f"{type(error).__name__}: {error}") from None
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            text = f"the answer cannot be read: {type(error).__name__}: {error}"
-            raise BackendError("content", text) from None
+            raise BackendError("content", f"expected a completion, found {unread(error)}") from None
         finally:
             if is_usable:
                 self._idle.append(client)
@@ -273,6 +289,11 @@ class OpenAI:
         """Whom notes on the server are about."""
         url = bare(self._base_url or "")  # a variable's URL may hold a password
         return {"base_url": url, "model": self.model, "api": self._api}
+
+    @property
+    def _where(self) -> str:
+        """The server's address without user, password and query."""
+        return bare(self._base_url or OPENAI_URL).rstrip("/")
 
     def _key(self) -> str:
         return os.environ.get(self._key_env, "").strip() if self._key_env is not None else ""

@@ -4,6 +4,7 @@ before it is believed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,20 +27,19 @@ def read_completion(
 ) -> Completion:
     """What the client returned, as a completion.
 
-    No choices, or a choice without text, is a completion without text; something that is not the
-    shape of a completion at all is an error.
+    An empty list of choices, or a choice without text, is a completion without text; something that
+    is not the shape of a completion at all is an error.
 
     Raises:
         BackendError: of kind ``content``, if it is none.
     """
     if not hasattr(answer, "choices"):
-        found = f"{type(answer).__name__} {answer!r:.120}"
-        raise BackendError("content", f"expected a completion, found {found}")
+        raise BackendError("content", f"expected a completion, found {_stranger(answer)}")
     error = getattr(answer, "error", None)
     if error is not None:
         raise BackendError("content", f"expected a completion, found an error: {error!r:.300}")
     choices = answer.choices
-    if choices is not None and not isinstance(choices, list):
+    if not isinstance(choices, list):
         raise BackendError("content", f"expected a list of choices, found {choices!r:.120}")
     message = getattr(choices[0], "message", None) if choices else None
     text = _text(getattr(message, "content", None)) or _called(message)
@@ -60,6 +60,22 @@ def read_completion(
         usd=price(prompt, completion, prices, cached),
         cached_tokens=cached,
     )
+
+
+def _stranger(answer: Any) -> str:
+    """What came in the place of a completion."""
+    if isinstance(answer, str):
+        kind = "a web page" if answer.lstrip().startswith("<") else "text"
+        return f"{kind}: {answer.strip()!r:.120}"
+    return f"{type(answer).__name__} {answer!r:.120}"
+
+
+def unread(error: Exception) -> str:
+    """What came where the client could not read it."""
+    if isinstance(error, json.JSONDecodeError):
+        is_page = error.doc.lstrip().startswith("<")
+        return _stranger(error.doc) if is_page else f"broken JSON ({error})"
+    return f"what cannot be read ({type(error).__name__}: {error})"
 
 
 def _called(message: Any) -> str | None:

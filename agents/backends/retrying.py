@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from kernelwright.agents.backends.breaker import CircuitOpenError
 from kernelwright.agents.backends.pace import Clock
@@ -29,8 +30,27 @@ class Patience:
         return replace(self, deadline_s=min(self.deadline_s, left_s))
 
 
-def persist(attempt: Callable[[float], Completion], patience: Patience, clock: Clock) -> Completion:
-    """What an attempt gives in the end; each is told how many seconds are left.
+Again = Callable[[BackendError], None]
+
+
+def unheard(error: BackendError) -> None:
+    """Nobody wants to know."""
+
+
+@runtime_checkable
+class Retries(Protocol):
+    """A backend that tries again what failed in passing, and says so."""
+
+    def on_retry(self, again: Again) -> None:
+        """Call this with the error before each further attempt, from now on."""
+        ...
+
+
+def persist(
+    attempt: Callable[[float], Completion], patience: Patience, clock: Clock, again: Again = unheard
+) -> Completion:
+    """What an attempt gives in the end; each is told how many seconds are left, and ``again`` what
+    failed before the next is made.
 
     Raises:
         BackendError: the last attempt's, or the first that cannot pass.
@@ -52,4 +72,5 @@ def persist(attempt: Callable[[float], Completion], patience: Patience, clock: C
             if failed > patience.retries or is_late:
                 text = f"{error.message} (attempt {failed}, the last)"
                 raise BackendError("transient", text, after_s=error.after_s) from None
+            again(error)
             clock.sleep(delay)

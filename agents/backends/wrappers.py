@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from kernelwright.agents.backends.failures import TooLateError, bounded
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.limits import Limits
-from kernelwright.agents.backends.retrying import Patience, persist
+from kernelwright.agents.backends.retrying import Again, Patience, persist, unheard
 from kernelwright.agents.chat import (
     BackendError,
     BudgetSpentError,
@@ -20,6 +20,7 @@ from kernelwright.agents.chat import (
     Hurried,
     price,
 )
+from kernelwright.agents.hearing import Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.env.options import OptionError
 
@@ -81,6 +82,7 @@ class Limited(Around):
         self._patience = Patience(limits.retries)
         self._left_s: Callable[[], float] = lambda: math.inf
         self._is_gated = isinstance(inner, Gated)
+        self._again: Again = unheard
         if isinstance(inner, Gated):
             if limits.retries:  # two layers of retries would multiply
                 expected = "none, as this backend has retries of its own"
@@ -100,8 +102,16 @@ class Limited(Around):
         """
         if self._is_gated:
             return self.inner.complete(request)
-        patience = self._patience.within(self._left_s())
-        return persist(lambda left_s: self._once(request, left_s), patience, self._gate.clock)
+        return persist(
+            lambda left_s: self._once(request, left_s),
+            self._patience.within(self._left_s()),
+            self._gate.clock,
+            lambda error: self._again(error),
+        )
+
+    def on_retry(self, again: Again) -> None:
+        """Call this before each further attempt, from now on."""
+        self._again = again
 
     def _once(self, request: ChatRequest, left_s: float) -> Completion:
         with self._gate.admit(request, left_s) as permit:
@@ -137,11 +147,11 @@ class Priced(Around):
 
 
 class Budgeted(Around):
-    """A backend that is not asked beyond a budget."""
+    """A backend that is not asked beyond a budget; it gives notice of its calls."""
 
-    def __init__(self, inner: ChatModel, ledger: Ledger) -> None:
+    def __init__(self, inner: ChatModel, ledger: Ledger, notices: Notices) -> None:
         super().__init__(inner)
-        self._ledger = ledger
+        self._ledger, self._notices = ledger, notices
 
     def complete(self, request: ChatRequest) -> Completion:
         """The answer.
@@ -152,9 +162,11 @@ class Budgeted(Around):
         """
         self._ledger.reserve(request, self.usd_per_million)
         try:
+            self._notices.asked()
             return self.inner.complete(request)
         except BaseException:
             self._ledger.release(request)
+            self._notices.over()
             raise
 
 

@@ -40,6 +40,18 @@ from kernelwright.search.driver import Journal
 from kernelwright.search.trial import event
 
 REPAIR = "repair"
+
+
+def shipped_prompts() -> dict[str, str]:
+    """The prompts that a campaign may name, with what each is for."""
+    return {name: text for name, text in prompts.PROMPTS.items() if name != REPAIR}
+
+
+def template_version(prompt: str) -> str:
+    """The hash of a prompt's templates, that of mending included."""
+    return prompts.version(prompt, REPAIR)
+
+
 # What is quoted of an answer that is to be mended, and of why.
 MOST_QUOTED = 4000
 # Profiles of parents that are not put together anew.
@@ -134,7 +146,7 @@ class Prompter:
 
     def version(self, prompt: str) -> str:
         """The hash of a prompt's templates, that of mending included."""
-        return prompts.version(prompt, REPAIR)
+        return template_version(prompt)
 
     def ask(
         self,

@@ -29,7 +29,7 @@ def read_json(text: str) -> Any | Malformed:
     except _TwiceError as error:
         return Malformed("wrong_schema", str(error))
     except ValueError as error:
-        return Malformed("unparsable", f"expected JSON, found {error}")
+        return Malformed("unparsable", f"expected JSON: {error}")
 
 
 class _TwiceError(Exception):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from kernelwright.env.options import OptionError
+from kernelwright.env.options import OptionError, nearest
 
 # Shares of a total rate: wrong programs are the commonest fault of a model that can code.
 SHARES: dict[str, float] = {
@@ -79,7 +79,7 @@ def fault_rates(faults: float | str | Mapping[str, float]) -> dict[str, float]:
     if isinstance(faults, str):
         if faults not in PROFILES:
             expected = f"a rate, rates by class, or one of {', '.join(PROFILES)}"
-            raise OptionError("faults", expected, repr(faults))
+            raise OptionError("faults", expected, repr(faults), nearest(faults, PROFILES))
         rates = PROFILES[faults]
     elif isinstance(faults, int | float):
         rates = {name: share * faults for name, share in SHARES.items()}
@@ -87,7 +87,8 @@ def fault_rates(faults: float | str | Mapping[str, float]) -> dict[str, float]:
         rates = dict(faults)
     for name in rates:
         if name not in FILED_AS:
-            raise OptionError("faults", f"one of {', '.join(FILED_AS)}", repr(name))
+            near = nearest(name, FILED_AS)
+            raise OptionError("faults", f"one of {', '.join(FILED_AS)}", repr(name), near)
     rates = {name: rates.get(name, 0.0) for name in FILED_AS}
     total = sum(rates.values())
     if not min(rates.values()) >= 0 or not total <= 1 + 1e-9:

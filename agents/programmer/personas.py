@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelwright.agents.programmer.faults import fault_rates
-from kernelwright.env.options import OptionError
+from kernelwright.env.options import OptionError, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +80,6 @@ def persona_named(name: str | None) -> Persona:
     if name is None:
         return PLAIN
     if name not in PERSONAS:
-        raise OptionError("persona", f"one of {', '.join(PERSONAS)}", repr(name))
+        near = nearest(name, PERSONAS)
+        raise OptionError("persona", f"one of {', '.join(PERSONAS)}", repr(name), near)
     return PERSONAS[name]

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 import yaml
 
 from kernelwright.configs.build import Built, build
-from kernelwright.configs.folder import claim, worker_count, write, write_winner
+from kernelwright.configs.folder import claim, free, worker_count, write, write_winner
 from kernelwright.configs.load import check_document, read_document
 from kernelwright.configs.tools.clock import WorkClock
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
@@ -134,7 +134,7 @@ class Session:
     # What runs on the campaign's thread
 
     def _open(self, count: int) -> None:
-        self._store = store = SqliteStore(self.folder / DATABASE)
+        self._store = store = SqliteStore(free(self.folder) / DATABASE)
         try:
             resolved = {k: v for k, v in self.built.resolved.items() if k != "workers"}
             extension = claim(store, self.folder, resolved, self.built)

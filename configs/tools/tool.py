@@ -37,7 +37,7 @@ class Tool:
         try:
             text = json.dumps(arguments)
         except (TypeError, ValueError, RecursionError) as error:
-            raise Refused(f"arguments: expected JSON, found {error}") from None
+            raise Refused(f"arguments: expected JSON: {error}") from None
         if len(text) > MOST_ARGUMENTS:
             found = f"{len(text)}"
             raise Refused(f"arguments: expected at most {MOST_ARGUMENTS} characters, found {found}")

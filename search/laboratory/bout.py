@@ -57,8 +57,8 @@ class _Desk:
         del requests
         return True
 
-    def report(self, phase: str, done: int, total: int) -> None:
-        del phase, done, total
+    def report(self, phase: str, done: int, total: int, note: str = "") -> None:
+        del phase, done, total, note
 
 
 def bout(

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.env.types import Unpaired, Verdict
-from kernelwright.search.campaign import Campaign, Extension, Progress, ReplayError, Stop
+from kernelwright.search.campaign import Campaign, Extension, Progress, ReplayError, Stop, screened
 from kernelwright.search.driver import Driver, Journal
 from kernelwright.search.executors import Executor
 from kernelwright.search.plan import Plan
+from kernelwright.search.progress import Calls, together
 from kernelwright.search.seeded import Seed, Seeded
 from kernelwright.search.store import Sitting, Store
 from kernelwright.search.tasks.sharing import Top, seeds_for
@@ -92,7 +93,7 @@ class TaskCampaign:
             space = task.plan.space
             return seeds_for(number, self._standings, tops, seat.tried, space, batch)
 
-        return Seat(task, seeds, executor, self._clock)
+        return Seat(task, seeds, executor, self._clock, self._called)
 
     def run(self, *, confirm: bool = True) -> Stop:
         """Search all, confirm all (unless only the search is of interest), and say why the search
@@ -140,7 +141,7 @@ class TaskCampaign:
         while True:
             room = self._budget - self._count
             if room <= 0:
-                return Stop("trials", f"{self._count} candidates were screened"), turn
+                return Stop("trials", screened(self._count)), turn
             choice = self._scheduler.choose(self._standings)
             if choice is None:
                 return Stop("tasks", f"all {len(self._seats)} tasks have stopped"), turn
@@ -194,6 +195,9 @@ class TaskCampaign:
         search = elapsed if self._searched_s is None else self._searched_s
         return Sitting(search, elapsed - search)
 
+    def _called(self) -> None:
+        self._report("search", self._count, self._budget)
+
     def _report(self, phase: str, done: int, total: int) -> None:
         if self._observe is None:
             return
@@ -208,7 +212,11 @@ class TaskCampaign:
         if phase == "confirm":
             note = f"{done}/{total} tasks confirmed"
         self._observe(
-            Progress(phase, done, total, self._count, dict(counts), None, seconds, note=note)
+            Progress(
+                *(phase, done, total, self._count, dict(counts), None, seconds),
+                note=note,
+                calls=together(seat.campaign.calls for seat in self._seats),
+            )
         )
 
 
@@ -241,6 +249,7 @@ class Seat:
         seeds: Callable[[int], Sequence[Seed]],
         executor: Executor | None,
         clock: Callable[[], float],
+        called: Callable[[], None],
     ) -> None:
         self.task, self.watch = task, Stopwatch(clock)
         self.stop: Stop | None = None
@@ -256,9 +265,22 @@ class Seat:
             return self._driver
 
         plan = replace(task.plan, make_driver=make, budget=replace(task.plan.budget, trials=None))
+        self._calls: Calls | None = None
+        self._called = called
         self.campaign = Campaign(
-            plan, task.store, executor=executor, extension=task.extension, clock=self.watch
+            plan,
+            task.store,
+            executor=executor,
+            observe=self._observe,
+            extension=task.extension,
+            clock=self.watch,
         )
+
+    def _observe(self, progress: Progress) -> None:
+        """Pass on what is new of calls; the rest is told turn by turn."""
+        if progress.calls != self._calls:
+            self._calls = progress.calls
+            self._called()
 
     def heard(self) -> list[Trial]:
         """What the driver was told since this was asked last, taken up."""

@@ -18,7 +18,7 @@ TASKS = "tasks"
 # What is said of a task, of all that is known of its run.
 _KEYS = ("best", "claim", "cache", "failures", "finished", "stop")
 # What is counted in a run and added up over tasks: by itself, and by name.
-_SUMS = ("trials", "served", "tokens", "usd")
+_SUMS = ("trials", "served", "calls", "tokens", "usd")
 _COUNTS = ("by_status", "replies", "answered_by", "unanswered")
 
 
@@ -37,7 +37,7 @@ def summarise_tasks(
         ``tasks``: a row each with ``name weight problem workloads reason batches share`` (its part
         of the weighted total), ``best claim cache failures finished stop`` as of a run, and
         ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where nothing
-        passed); of each task and of all ``trials served tokens usd by_status replies
+        passed); of each task and of all ``trials served calls tokens usd by_status replies
         answered_by unanswered``; ``total``: the weighted sums over the tasks that have a time,
         with the baseline where it is the faster; ``unsolved``: the names of the tasks without a
         valid candidate; ``turns``: how many batches were given out and why.

@@ -11,9 +11,11 @@ import pytest
 
 from kernelwright.agents.backends.wrappers import Budgeted
 from kernelwright.agents.chat import BackendError, BudgetSpentError, ChatRequest, Completion, price
+from kernelwright.agents.hearing import Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
+from kernelwright.configs.folder import FINISHED_BEFORE
 from kernelwright.display.plans import check_text
 from kernelwright.search.plan import Budget
 from kernelwright.search.spending import Spent, limit_reached
@@ -166,7 +168,7 @@ def test_what_the_budget_buys_is_said_before_the_start_and_is_about_right(tmp_pa
     assert 0.5 < summary["trials"] / estimated < 2
     said.clear()
     api.run(config, tmp_path / "run", announce=said.append)
-    assert said == []
+    assert said == [FINISHED_BEFORE]
 
 
 def test_a_budget_in_seconds_asks_no_model_for_its_pace(monkeypatch):
@@ -233,7 +235,7 @@ def test_threads_exceed_a_limit_by_one_call_at_most():
         def complete(self, request):
             return Completion("x", "stop", "m", "i", prompt_tokens=10, completion_tokens=40)
 
-    backend = Budgeted(Model(), ledger)
+    backend = Budgeted(Model(), ledger, Notices())
 
     def work(first):
         for number in range(first, first + 20):
@@ -293,7 +295,7 @@ def test_a_call_that_fails_sets_nothing_aside():
 
     for _ in range(3):
         with pytest.raises(BackendError, match="401"):
-            Budgeted(Down(), ledger).complete(REQUEST)
+            Budgeted(Down(), ledger, Notices()).complete(REQUEST)
 
 
 def test_sums_of_money_do_not_depend_on_their_order():

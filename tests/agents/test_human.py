@@ -49,7 +49,8 @@ def test_a_question_that_was_asked_is_not_asked_again(tmp_path):
     with pytest.raises(BackendError, match="no answer to") as caught:
         human(tmp_path, wait=5.0).complete(REQUEST)
     assert caught.value.kind == "permanent"
-    assert "0001.answer.md, and run again" in str(caught.value)
+    assert str(caught.value).endswith("0001.answer.md")
+    assert caught.value.is_pause
     other = ChatRequest("human", (("user", "and which layout?"),), 100, 0.5, 7)
     with pytest.raises(BackendError):
         human(tmp_path, wait=5.0).complete(other)
@@ -88,7 +89,7 @@ def test_a_campaign_waits_for_answers_and_goes_on_when_they_are_there(tmp_path):
     }
     knobs = '{"bm": %d, "bn": 64, "bk": 32, "warps": 4, "stages": 3, "group_m": 8}'
     for number, bm in enumerate((64, 128), 1):
-        with pytest.raises(Exception, match="run again"):
+        with pytest.raises(Exception, match="write it to"):
             api.run(campaign, tmp_path / "run")
         (folder / f"{number:04d}.answer.md").write_text(f"I think\n```json\n{knobs % bm}\n```\n")
     summary = api.run(campaign, tmp_path / "run")
@@ -126,3 +127,11 @@ def test_two_runs_in_one_folder_ask_two_questions(tmp_path, monkeypatch):
 def test_an_answer_is_read_to_a_length_that_nobody_writes(tmp_path, monkeypatch):
     monkeypatch.setattr("kernelwright.agents.backends.human.MOST_ANSWER", 10)
     assert human(tmp_path, "x" * 50, "x" * 50).complete(REQUEST).text == "x" * 10
+
+
+def test_an_answer_left_from_elsewhere_answers_no_question(tmp_path):
+    (tmp_path / "0001.answer.md").write_text("an answer to something else")
+    (tmp_path / "0004.answer.md").write_text("and another")
+    answer = human(tmp_path, "64", "64", name="0005.answer.md").complete(REQUEST)
+    assert answer.text == "64"
+    assert [path.name for path in tmp_path.glob("*.prompt.md")] == ["0005.prompt.md"]

@@ -240,10 +240,10 @@ def test_a_call_lost_now_and_then_is_an_event(worlds, journal):
     assert [e.kind for e in journal.events].count("lost") == 3
 
 
-def test_an_answer_that_is_no_completion_is_unparsable(worlds, journal):
+def test_an_answer_that_is_no_completion_is_lost(worlds, journal):
     model = Scripted(BackendError("content", "found str"), *fresh(1))
     assert len(worlds["knobs"].driver(journal, backend=model).ask(2)) == 1
-    assert journal.past("unparsable", 1, 0).data["reason"] == "found str"
+    assert journal.past("lost", 1, 0).data["reason"] == "found str"
     assert journal.past("model_call", 1, 0).data["error"]["kind"] == "content"
 
 

@@ -10,7 +10,9 @@ from contracts import judged
 from kernelwright.agents.programmer.faults import FILED_AS
 from kernelwright.agents.report import OK, is_sound, matrix_lines, simulated
 from kernelwright.configs import api
+from kernelwright.display.model import model_lines
 from kernelwright.display.runs import summary_text
+from kernelwright.page import wrapped
 
 CAMPAIGN = {
     "name": "faulty",
@@ -101,3 +103,24 @@ def test_every_class_says_what_it_may_be_filed_as():
         assert name == "prose_around" or not is_sound(name, "ok")
     assert is_sound(OK, "ok")
     assert is_sound(OK, "duplicate")
+
+
+def test_the_faults_fit_a_terminal_and_say_what_a_candidate_is():
+    filed = [(name, filed) for name, allowed in FILED_AS.items() for filed in allowed]
+    cells = [*filed, ("cheating", "ok"), (OK, "ok"), (OK, "candidate")]
+    rows = [
+        {"injected": truth, "filed_as": found, "count": 3, "sound": is_sound(truth, found)}
+        for truth, found in cells
+    ]
+    nothing = {"replies": {}, "answered_by": {}, "calls": 0, "tokens": 0, "usd": 0.0}
+    found = {"rows": rows, "believed": {}, "seconds": 0.0}
+    lines = model_lines({**nothing, "simulated": found})
+    assert "  candidate: proposed, and not judged" in lines
+    assert sum("->" in line for line in lines[1:]) == len(FILED_AS)
+    assert any("cheating" in line and "3 ok!" in line for line in lines)
+    shown = wrapped("\n".join(lines), 80).splitlines()
+    assert all(len(line) <= 80 for line in shown)
+    words = {word for line in shown for word in line.split()}
+    assert {f"{found}" for _, found in cells} <= {word.strip(",!") for word in words}
+    without = {**nothing, "simulated": {**found, "rows": rows[:-1]}}
+    assert not any("not judged" in line for line in model_lines(without))

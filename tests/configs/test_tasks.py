@@ -130,7 +130,7 @@ def test_a_model_is_summed_over_tasks(tmp_path, capsys):
     print_tasks(Page(), summary)
     shown = capsys.readouterr().out
     assert "faults that the simulated model injected" in shown
-    assert f"model: {summary['tokens']} tokens" in shown
+    assert f"model: {summary['calls']} calls, {summary['tokens']:,} tokens" in shown
 
 
 def test_the_resolved_campaign_runs_again_and_is_the_same(tmp_path):

@@ -5,6 +5,7 @@ them is checked before any is asked.
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -12,6 +13,7 @@ from kernelwright.agents.chat import digest
 from kernelwright.agents.questions import in_full
 from kernelwright.cli import app
 from kernelwright.configs import api
+from kernelwright.configs.calls import call_rows
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.transcript import prompt_of
 from kernelwright.search.store import DATABASE, SqliteStore
@@ -174,3 +176,67 @@ def test_a_driver_whose_prompts_take_no_context_refuses_one(tmp_path):
     api.plan_of(campaign(driver=driver))
     with pytest.raises(ConfigError, match=r"agents.context: expected a driver whose prompts"):
         api.plan_of(campaign(driver=driver, agents={"context": {"tokens": 5000}}))
+
+
+def test_every_call_of_a_run_is_listed_with_what_became_of_it(run, capsys):
+    rows, calls = call_rows(run), calls_of(run)
+    summary = api.show(run)
+    assert [row["call"] for row in rows] == list(range(1, summary["calls"] + 1))
+    assert [(r["ask"], r["slot"], r["tokens"]) for r in rows] == [
+        (c.ask, c.slot, c.tokens) for c in calls
+    ]
+    judged = [row for row in rows if row["trial"] is not None]
+    assert [row["trial"] for row in judged] == list(range(summary["trials"]))
+    assert {row["became"] for row in judged} == {"candidate"}
+    assert {r["became"] for r in rows} - {"candidate"} <= set(summary["replies"])
+    app(["show", str(run), "--calls"], standalone_mode=False)
+    lines = capsys.readouterr().out.splitlines()
+    for row, line in zip(rows, lines[1:], strict=False):
+        assert line.split()[:2] == [str(row["call"]), f"{row['ask']}.{row['slot']}"]
+        if row["trial"] is not None:
+            assert f"trial {row['trial']} {row['status']}" in line
+        assert row["reason"] is None or row["reason"].split()[0] in line
+
+
+def test_a_trial_leads_to_its_call(run):
+    row = next(row for row in call_rows(run) if row["trial"] == 4)
+    assert prompt_of(run, "trial 4") == prompt_of(run, str(row["call"]))
+    with pytest.raises(ConfigError, match="a trial that a model wrote"):
+        prompt_of(run, "trial 999")
+
+
+def test_a_run_of_tasks_has_no_calls_of_its_own(tmp_path):
+    listed = {"listed": [{"name": "a"}, {"name": "b"}]}
+    api.run(campaign(tasks=listed, budget={"trials": 8}), tmp_path / "t")
+    with pytest.raises(ConfigError, match="one of its tasks"):
+        call_rows(tmp_path / "t")
+    assert call_rows(tmp_path / "t" / "a")
+
+
+def test_an_edited_template_does_not_hide_what_was_asked(tmp_path):
+    own = tmp_path / "my.j2"
+    own.write_text("{% extends 'refine.j2' %}{% block hint %}Be brief: {{ hint }}.{% endblock %}")
+    api.run(campaign(agents={"prompt": str(own)}), tmp_path / "r")
+    before = prompt_of(tmp_path / "r", "2")
+    assert "Be brief: " in before["messages"][1]["content"]
+    own.write_text("{% extends 'refine.j2' %}{% block hint %}Be long: {{ hint }}.{% endblock %}")
+    assert prompt_of(tmp_path / "r", "2") == before
+    own.unlink()
+    assert prompt_of(tmp_path / "r", "2") == before
+    with pytest.raises(ConfigError):
+        api.run(campaign(agents={"prompt": str(own)}), tmp_path / "r")
+
+
+def test_a_run_keeps_the_shipped_templates_too(run, monkeypatch, tmp_path):
+    from kernelwright.prompts import render
+
+    before = prompt_of(run, "1")
+    shutil.copytree(render.TEMPLATES, tmp_path / "templates")
+    edited = tmp_path / "templates" / "refine.j2"
+    edited.write_text("{% block user %}Something else.{% endblock %}")
+    monkeypatch.setattr(render, "TEMPLATES", tmp_path / "templates")
+    render._environment.cache_clear()
+    try:
+        assert prompt_of(run, "1") == before
+    finally:
+        render._environment.cache_clear()
