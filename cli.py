@@ -130,7 +130,14 @@ def _driver_failed(error: Exception) -> str:
         return f"the driver failed: {error}"
     if cause.is_pause:
         raise Paused(f"paused: {cause.message}") from None
-    return f"the model failed: {cause.message}; the same command goes on"
+    return f"the model failed: {cause.message}; {_how_to_go_on()}"
+
+
+def _how_to_go_on() -> str:
+    """What goes on with a run that stopped before its end; once more afresh would be another."""
+    if "--fresh" in sys.argv:
+        return "the same command with --out DIR, this run's folder, for --fresh goes on"
+    return "the same command goes on"
 
 
 def _show_cause(error: Exception) -> None:
@@ -900,7 +907,7 @@ def main() -> None:
     except (KeyboardInterrupt, EOFError):
         code = 130
     except Paused as paused:
-        sys.exit(_end(130, f"{paused}; the same command goes on", as_json=as_json))
+        sys.exit(_end(130, f"{paused}; {_how_to_go_on()}", as_json=as_json))
     except Exception as error:
         # Usage errors are the library's own exceptions; which module they live in depends on its
         # version.
@@ -909,7 +916,7 @@ def main() -> None:
         said = f"{error.format_message()}\nTry '{_command_of(error)} --help'."
         code = _end(2, said, as_json=as_json)
     if code == 130:
-        _end(130, "interrupted; the same command goes on", as_json=as_json)
+        _end(130, f"interrupted; {_how_to_go_on()}", as_json=as_json)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -132,3 +132,10 @@ def test_a_server_that_sends_no_completions_is_given_up_soon(
     found = json.loads(capfd.readouterr().out)
     assert (found["calls"], found["replies"]) == (2, {"lost": 2})
     assert came in found["last_lost"]
+
+
+def test_a_fresh_run_goes_on_in_its_folder(monkeypatch, tmp_path, capsys):
+    backend = {"name": "mock", "limits": {"seconds": 1e-9}}
+    assert ended(monkeypatch, tmp_path, backend, "--fresh") == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("the same command with --out DIR, this run's folder, for --fresh goes on")
