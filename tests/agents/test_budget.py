@@ -280,7 +280,7 @@ def test_a_limit_that_is_never_reached_needs_another(budget, price, is_refused):
 def test_a_call_that_a_driver_records_in_its_own_words_is_counted():
     ledger = Ledger(Budget(calls=1))
     ledger.hear(event(MODEL_CALL, 1, 0, answer="of its own"))
-    with pytest.raises(BudgetSpentError, match="1 calls"):
+    with pytest.raises(BudgetSpentError, match="1 call of"):
         ledger.reserve(ChatRequest("m", (("user", "q"),), 16, 0.0, 0), None)
 
 
