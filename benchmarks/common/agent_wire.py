@@ -37,9 +37,9 @@ TRANSIENT = {
 ON_THE_WIRE = {
     **dict.fromkeys(TRANSIENT, LOST),
     **dict.fromkeys(("quota", "bad_key", "forbidden", "no_model"), PERMANENT),
-    "too_long": LOST,
-    **dict.fromkeys(("html", "broken_json", "error_in_200"), "unparsable"),
-    **dict.fromkeys(("no_choices", "null_choices", "null_content"), "empty"),
+    "too_long": "too_long",
+    **dict.fromkeys(("html", "broken_json", "error_in_200", "null_choices"), LOST),
+    **dict.fromkeys(("no_choices", "null_content"), "empty"),
     "content_filter": "refused",
     **dict.fromkeys(("no_usage", "odd_finish", "no_schema"), PASSED),
 }
