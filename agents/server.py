@@ -89,6 +89,8 @@ def chat_server(
 class _Handler(BaseHTTPRequestHandler):
     server: ChatServer
     protocol_version = "HTTP/1.1"
+    # Headers and body are two writes; the second would wait until the first is acknowledged.
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         """The one model that there is."""

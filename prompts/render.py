@@ -157,9 +157,15 @@ def _sources(environment: jinja2.Environment, first: str) -> dict[str, str]:
             continue
         assert environment.loader is not None
         found[name] = environment.loader.get_source(environment, name)[0]
-        for named in jinja2.meta.find_referenced_templates(environment.parse(found[name])):
+        for named in _named(environment, found[name]):
             left += [named] if named is not None else _parts()
     return found
+
+
+@lru_cache(maxsize=256)
+def _named(environment: jinja2.Environment, text: str) -> tuple[str | None, ...]:
+    """The templates that a text names; None for a name that is put together."""
+    return tuple(jinja2.meta.find_referenced_templates(environment.parse(text)))
 
 
 def _parts() -> list[str]:
