@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+# A shell that starts the suite in the background has it ignore interruptions, and so would whatever
+# the tests start in order to interrupt it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

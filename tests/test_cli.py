@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -8,10 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 import yaml
 
+from kernelwright.cli import main
 from kernelwright.configs.load import shipped_configs
 
 KEYS = {"best", "library_ratio", "trials", "by_status", "baseline", "seconds", "tokens", "usd"}
@@ -19,8 +23,20 @@ BEST = {"key", "status", "speedup", "ci_low", "ci_high", "evidence"}
 
 
 def kernelwright(*arguments, cwd):
-    command = [sys.executable, "-P", "-m", "kernelwright", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    """A command in this process, as importing all of it anew takes longer than most of them."""
+    command, out, err = ["kernelwright", *map(str, arguments)], io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", command)
+        patch.setattr(sys, "__stdout__", out)
+        patch.chdir(cwd)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+        except Exception:  # noqa: BLE001 - what the interpreter would do
+            traceback.print_exc()
+            code = 1
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 def test_run_and_show_print_one_json_object(tmp_path):

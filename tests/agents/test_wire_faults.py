@@ -243,7 +243,10 @@ def test_the_command_serves_until_it_is_interrupted(monkeypatch):
         with openai.OpenAI(api_key="none", base_url=url, max_retries=0) as one:
             assert chat(one).model == "mock-bold"
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        try:
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
