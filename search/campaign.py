@@ -663,8 +663,8 @@ class Campaign:
 
     def _keep(self, told: Event) -> None:
         """Record a driver's event, which belongs to an ask beyond what is replayed: what it paid
-        for at once, all else with what is recorded next, for a driver that is asked again says it
-        again.
+        for or was told from outside at once, all else with what is recorded next, for a driver that
+        is asked again says it again.
         """
         self._waiting.append(told)
         if told.kind == MODEL_CALL:
@@ -673,6 +673,8 @@ class Campaign:
             self._record(extend=extend, meta=self._calls.settled(told))
             self._meter.record(told)
             self._report("search", self._count, self.plan.budget.trials, replayed=False)
+        elif getattr(getattr(self, "_driver", None), "is_from_outside", False):
+            self._record(extend=self._count >= len(self._stored))
 
     def _notice(self, notice: Notice) -> None:
         """Tell whoever observes the campaign how a call of a model is doing."""

@@ -57,8 +57,9 @@ class Journal(Protocol):
         ...
 
     def record(self, event: Event) -> None:
-        """Record an event: one of a paid call at once, others before the next of those at the
-        latest. One that is known is left as it is. Of a call that was reserved it is the end.
+        """Record an event: one of a paid call, and any of a driver with ``is_from_outside``, at
+        once; others before the next of those at the latest. One that is known is left as it is. Of
+        a call that was reserved it is the end.
         """
         ...
 

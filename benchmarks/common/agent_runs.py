@@ -34,7 +34,7 @@ MOCKS: tuple[dict[str, Any], ...] = (
 # Options that let an agent make several calls a proposal in short runs.
 OPTIONS: dict[str, dict[str, Any]] = {
     "evolve": {"crossover": 0.5, "instructions": 2},
-    "hybrid": {"seeds": 6, "test": 4},
+    "hybrid": {"seeds": 6},
     "tool_loop": {"steps": 6, "measurements": 2},
 }
 

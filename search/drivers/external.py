@@ -28,6 +28,9 @@ Refusal = Literal["invalid", "duplicate"]
 class External:
     """Proposes what is handed in from outside (`kernelwright mcp`)."""
 
+    # What it records it cannot say again when the campaign goes on.
+    is_from_outside = True
+
     def __init__(self, space: Space, *, seed: int, batch: int, journal: Journal) -> None:
         del space, seed, batch
         self._journal = journal
