@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.agents.backends.wrappers import Around, Budgeted, Limited, Priced, Timely
+from kernelwright.agents.backends.settling import Settled
+from kernelwright.agents.backends.wrappers import Budgeted, Limited, Priced, Timely, core
 from kernelwright.agents.chat import ChatModel, Hears
 from kernelwright.agents.hearing import HeardDriver, HeardJournal
 from kernelwright.agents.ledger import Ledger
@@ -66,10 +67,11 @@ def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hire
 def _core(backend: Any) -> Any:
     """What is inside all that was put around it, or asked where nothing is recorded."""
     while True:
-        inner = backend.inner if isinstance(backend, Around) else getattr(backend, "asked", None)
-        if inner is None:
+        backend = core(backend)
+        asked = getattr(backend, "asked", None)
+        if asked is None:
             return backend
-        backend = inner
+        backend = asked
 
 
 def _make(
@@ -98,6 +100,7 @@ def _make(
         found = f"{chosen.name} without {' and '.join(lacking)}"
         expected = "a backend (model, priced, missing, complete)"
         raise campaign.document.error((*path, "name"), expected, found)
+    backend = Settled(backend)
     if backend.model in prices:
         backend = Priced(backend, prices[backend.model])
     limits = chosen.limits

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from kernelwright.agents.backends.bandit import Bandit, Per
+from kernelwright.agents.backends.wrappers import core
 from kernelwright.agents.chat import (
     REPLY_CLASSES,
     BackendError,
@@ -79,7 +80,8 @@ class Ensemble:
         names = ", ".join(self._backends)
         if len(self._backends) < 2:
             raise OptionError("backends", "at least two backends", f"{len(self._backends)}")
-        inner = next((name for name, b in self._backends.items() if isinstance(b, Hears)), None)
+        learning = (name for name, b in self._backends.items() if isinstance(core(b), Hears))
+        inner = next(learning, None)
         if inner is not None:
             raise OptionError("backends", "backends that choose among no others", inner)
         for name in self._fallback:
