@@ -13,6 +13,7 @@ from kernelwright.agents.backends.wrappers import Budgeted, Limited, Priced, Tim
 from kernelwright.agents.chat import ChatModel, Hears
 from kernelwright.agents.hearing import HeardDriver, HeardJournal
 from kernelwright.agents.ledger import Ledger
+from kernelwright.configs.errors import nearest
 from kernelwright.configs.load import Campaign, Chosen
 from kernelwright.configs.resolve import parameter_name, parameters
 from kernelwright.configs.schema import plain_prices
@@ -26,10 +27,19 @@ BACKEND_PARTS = ("model", "priced", "missing", "complete")
 
 @dataclass(frozen=True)
 class Hired:
-    """A backend within its budget, and who has to hear what becomes of its answers."""
+    """A backend within its budget, who has to hear what becomes of its answers, and the models
+    whose answers cost nobody knows what.
+    """
 
     backend: Budgeted
     ears: tuple[Hears, ...]
+    unpriced: tuple[str, ...]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is known that no answer costs anything."""
+        prices = self.backend.usd_per_million
+        return prices is not None and not any(prices.values())
 
     def asked(self, journal: Journal) -> ChatModel:
         """The backend for the time that a campaign has left."""
@@ -48,20 +58,38 @@ def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hire
     """The backend of a campaign.
 
     Raises:
-        ConfigError: if it cannot be made, or is to keep to a budget in money without prices.
+        ConfigError: if it cannot be made, is to keep to a budget in money without prices, or there
+            are prices of a model that it has not.
     """
     file = campaign.file
     prices = plain_prices(file.agents.prices if file.agents is not None else {})
     path = ("agents", "backend")
-    backend = _make(campaign, chosen, path, prices, made)
-    if budget.usd is not None and not backend.priced:
+    models: dict[str, None] = {}
+    backend = _make(campaign, chosen, path, _Makes(prices, made, models))
+    for model in prices:
+        if model not in models:
+            expected = f"a model of this campaign's backend ({', '.join(models)})"
+            near = nearest(model, models)
+            raise campaign.document.error(("agents", "prices", model), expected, repr(model), near)
+    unpriced = tuple(dict.fromkeys(_unpriced(backend)))
+    if budget.usd is not None and unpriced:
         expected = "prices of every model (agents.prices, or the backend's usd_per_million)"
-        found = f"a limit of {budget.usd:g} USD, and no price of {backend.model}"
+        found = f"a limit of {budget.usd:g} USD, and no price of {', '.join(unpriced)}"
         raise campaign.document.error(("budget", "usd"), expected, found)
     ledger = Ledger(budget)
     learning = _core(backend)
     ears = (ledger, learning) if isinstance(learning, Hears) else (ledger,)
-    return Hired(Budgeted(backend, ledger), ears)
+    return Hired(Budgeted(backend, ledger), ears, unpriced)
+
+
+def _unpriced(backend: ChatModel, member: str = "") -> list[str]:
+    """The models behind a backend that have no price, of several with their names in it."""
+    if backend.priced:
+        return []
+    members: Mapping[str, ChatModel] = getattr(core(backend), "members", {})
+    if not members:
+        return [f"{backend.model} ({member})" if member else backend.model]
+    return [model for name, inner in members.items() for model in _unpriced(inner, name)]
 
 
 def _core(backend: Any) -> Any:
@@ -74,37 +102,40 @@ def _core(backend: Any) -> Any:
         backend = asked
 
 
-def _make(
-    campaign: Campaign,
-    chosen: Chosen,
-    path: tuple[str, ...],
-    prices: Mapping[str, Mapping[str, float]],
-    made: Made,
-) -> ChatModel:
+@dataclass(frozen=True)
+class _Makes:
+    """What backends are made with: the campaign's prices, who is blamed, and their models, which
+    are noted.
+    """
+
+    prices: Mapping[str, Mapping[str, float]]
+    made: Made
+    models: dict[str, None]
+
+
+def _make(campaign: Campaign, chosen: Chosen, path: tuple[str, ...], around: _Makes) -> ChatModel:
     options = dict(chosen.options)
     for option, inner in chosen.inner.items():
         at = (*path, option)
         options[parameter_name(option)] = (
-            {
-                name: _make(campaign, one, (*at, name), prices, made)
-                for name, one in inner.several.items()
-            }
+            {name: _make(campaign, one, (*at, name), around) for name, one in inner.several.items()}
             if inner.several is not None
-            else _make(campaign, inner.one, at, prices, made)
+            else _make(campaign, inner.one, at, around)
         )
     if "seed" in parameters(chosen.factory):
         options["seed"] = campaign.file.seed
-    backend: Any = made(path, lambda: chosen.factory(**options))
+    backend: Any = around.made(path, lambda: chosen.factory(**options))
     lacking = [name for name in BACKEND_PARTS if not hasattr(backend, name)]
     if lacking:
         found = f"{chosen.name} without {' and '.join(lacking)}"
         expected = "a backend (model, priced, missing, complete)"
         raise campaign.document.error((*path, "name"), expected, found)
     backend = Settled(backend)
-    if backend.model in prices:
-        backend = Priced(backend, prices[backend.model])
+    around.models[backend.model] = None
+    if backend.model in around.prices:
+        backend = Priced(backend, around.prices[backend.model])
     limits = chosen.limits
     if limits is not None:
         bare = backend
-        backend = made(path, lambda: Limited(bare, limits))
+        backend = around.made(path, lambda: Limited(bare, limits))
     return backend  # type: ignore[no-any-return]

@@ -50,6 +50,17 @@ class Built:
     resolved: dict[str, Any]
     missing: tuple[str, ...]
     outlay: Callable[[], Outlay | None] = lambda: None
+    hired: Hired | None = None
+
+    @property
+    def endless(self) -> str | None:
+        """Why the budget will not end the search; None if it will."""
+        limits = self.plan.budget
+        is_alone = limits == Budget(usd=limits.usd)
+        if self.hired is None or not is_alone or not self.hired.is_free:
+            return None
+        ends = "set trials, calls, tokens or seconds beside it"
+        return f"budget.usd never ends the search: {self.hired.backend.model} is free; {ends}"
 
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
@@ -80,7 +91,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, outlay, asked_missing = _driver_factory(campaign, problem, space, target, state)
+    make_driver, outlay, hired = _driver_factory(campaign, problem, space, target, state)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -110,8 +121,8 @@ def build(campaign: Campaign) -> Built:
         floors_ns=floors_ns,
     )
     resolved = resolved_config(campaign, hashes, judge)
-    missing = (*target.missing, *asked_missing)
-    return Built(plan, problem, target, space, resolved, missing, outlay)
+    missing = (*target.missing, *(() if hired is None else hired.backend.missing))
+    return Built(plan, problem, target, space, resolved, missing, outlay, hired)
 
 
 def _stop_rules(
@@ -138,9 +149,9 @@ def _stop_rules(
 
 def _driver_factory(
     campaign: Campaign, problem: Problem, space: AnySpace, target: Target, state: CacheState
-) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], tuple[str, ...]]:
+) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], Hired | None]:
     """What makes the campaign's driver, once it is known that it works and makes one; what its
-    proposals cost about; and what this machine lacks to ask its model.
+    proposals cost about; and its model.
     """
     file, choice, document = campaign.file, campaign.driver, campaign.document
     wanted = parameters(choice.factory) & set(AGENT_PARTS)
@@ -206,7 +217,7 @@ def _driver_factory(
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):
         _made(campaign, ("driver",), lambda: demand.refuse_unless(target.facts))
-    return make, outlay, () if staff is None else tuple(staff.backend.missing)
+    return make, outlay, staff
 
 
 def budget_of(campaign: Campaign) -> Budget:

@@ -110,7 +110,6 @@ OPEN = {"name": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
     ("backend", "agents", "priced"),
     [
         (OPEN, {}, False),
-        (OPEN, {"prices": {"other": {"prompt": 1.0, "completion": 1.0}}}, False),
         (OPEN, {"prices": {"m": {"prompt": 1.0, "completion": 1.0}}}, True),
         ({**OPEN, "usd_per_million": {"prompt": 1.0, "completion": 1.0}}, {}, True),
         ({"name": "ensemble", "backends": {"a": OPEN, "b": DEAR}}, {}, False),
@@ -145,6 +144,27 @@ def test_prices_that_are_none_are_refused(agents, path):
     with pytest.raises(ConfigError) as caught:
         api.check(campaign({"usd": 1.0}, **agents))
     assert caught.value.path == path
+
+
+def test_prices_of_a_model_that_no_backend_has_are_refused_with_the_nearest():
+    prices = {"swift": {"prompt": 1.0, "completion": 1.0}}
+    backends = {"a": {"name": "mock", "persona": "swift"}, "b": {"name": "mock"}}
+    several = {"name": "ensemble", "backends": backends}
+    with pytest.raises(ConfigError) as caught:
+        api.check(campaign({"trials": 4}, backend=several, prices=prices))
+    assert (caught.value.path, caught.value.nearest) == ("agents.prices.swift", "mock-swift")
+    assert "mock-swift, mock" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("budget", "is_endless"), [({"usd": 1}, True), ({"usd": 1, "calls": 9}, 0)]
+)
+def test_a_limit_of_money_alone_on_a_free_model_is_warned_of(budget, is_endless):
+    plan = api.check(campaign(budget, backend={"name": "mock"}))
+    assert bool(plan["endless"]) == bool(is_endless)
+    warned = "WARNING: budget.usd never ends the search: mock is free"
+    assert (warned in check_text(plan)) == bool(is_endless)
+    assert api.check(campaign(budget))["endless"] is None
 
 
 @pytest.mark.parametrize("usd", [0, -1.0, "1", float("nan"), float("inf")])

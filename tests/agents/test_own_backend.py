@@ -86,6 +86,14 @@ def test_a_backend_without_prices_does_not_start_under_a_limit_of_money(tmp_path
         api.check(campaign(tmp_path, {"usd": 1.0}))
 
 
+def test_money_that_nobody_counts_is_not_called_nothing(tmp_path):
+    summary = api.run(campaign(tmp_path, {"trials": 4}), tmp_path / "run")
+    assert summary["unpriced"] == ["guess"]
+    said = f"model: {summary['tokens']} tokens, money not counted (no price of guess)"
+    assert said in summary_text(summary).splitlines()
+    assert said in summary_text(api.show(tmp_path / "run"))
+
+
 def test_what_was_counted_is_left_as_it_is():
     whole = Completion("four", "stop", "m", "i", prompt_tokens=3, completion_tokens=2)
     assert counted(whole, REQUEST) is whole
