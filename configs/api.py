@@ -89,8 +89,6 @@ def run(
             outlay = built.outlay() if announce is not None else None
             if announce is not None and outlay is not None:
                 announce(outlay.sentence)
-                if built.endless is not None:
-                    announce(f"WARNING: {built.endless}")
             try:
                 Campaign(plan, store, executor=executor, extension=extension, observe=observe).run()
             finally:
@@ -226,7 +224,6 @@ def check(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ())
             "finite": finite,
         },
         "candidates": min(bought, default=None),
-        "endless": built.endless,
         "outlay": None if outlay is None else {**asdict(outlay), "says": outlay.sentence},
         "budget": asdict(budget),
         "baseline": {"name": built.plan.baseline.name, "key": built.plan.baseline.candidate.key},

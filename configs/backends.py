@@ -35,12 +35,6 @@ class Hired:
     ears: tuple[Hears, ...]
     unpriced: tuple[str, ...]
 
-    @property
-    def is_free(self) -> bool:
-        """Whether it is known that no answer costs anything."""
-        prices = self.backend.usd_per_million
-        return prices is not None and not any(prices.values())
-
     def asked(self, journal: Journal) -> ChatModel:
         """The backend for the time that a campaign has left."""
         return Timely(self.backend, journal.left_s)
@@ -76,6 +70,10 @@ def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hire
         expected = "prices of every model (agents.prices, or the backend's usd_per_million)"
         found = f"a limit of {budget.usd:g} USD, and no price of {', '.join(unpriced)}"
         raise campaign.document.error(("budget", "usd"), expected, found)
+    if _is_endless(backend, budget) and file.stop.plateau is None:
+        expected = "prices above 0, or another limit beside it"
+        found = f"a limit of {budget.usd:g} USD, and {backend.model}, which costs nothing"
+        raise campaign.document.error(("budget", "usd"), expected, found)
     ledger = Ledger(budget)
     learning = _core(backend)
     ears = (ledger, learning) if isinstance(learning, Hears) else (ledger,)
@@ -90,6 +88,14 @@ def _unpriced(backend: ChatModel, member: str = "") -> list[str]:
     if not members:
         return [f"{backend.model} ({member})" if member else backend.model]
     return [model for name, inner in members.items() for model in _unpriced(inner, name)]
+
+
+def _is_endless(backend: Any, budget: Budget) -> bool:
+    """Whether money is all that is limited, and none is ever spent."""
+    others = (budget.trials, budget.seconds, budget.calls, budget.tokens)
+    prices = getattr(backend, "usd_per_million", None)
+    is_free = prices is not None and not any(prices.values())
+    return budget.usd is not None and is_free and all(limit is None for limit in others)
 
 
 def _core(backend: Any) -> Any:

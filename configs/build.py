@@ -52,16 +52,6 @@ class Built:
     outlay: Callable[[], Outlay | None] = lambda: None
     hired: Hired | None = None
 
-    @property
-    def endless(self) -> str | None:
-        """Why the budget will not end the search; None if it will."""
-        limits = self.plan.budget
-        is_alone = limits == Budget(usd=limits.usd)
-        if self.hired is None or not is_alone or not self.hired.is_free:
-            return None
-        ends = "set trials, calls, tokens or seconds beside it"
-        return f"budget.usd never ends the search: {self.hired.backend.model} is free; {ends}"
-
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
     """The problem, the target and the judge's section of a campaign; nothing is judged.

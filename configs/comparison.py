@@ -250,15 +250,12 @@ def _run(config: str, overrides: Sequence[str], seed: int) -> _Run:
 
 
 def _refuse_endless(config: str, built: Built) -> None:
-    """See that a campaign's budget ends it.
+    """See that a budget of calls, tokens or money is one of a model that is asked.
 
     Raises:
-        ConfigError: if it is one of a model that the campaign does not ask, or that is free.
+        ConfigError: if none is, for nothing else ends the search.
     """
-    limits = built.plan.budget
-    if built.endless is not None:
-        raise ConfigError(config, None, "budget", "a budget that ends the search", built.endless)
-    if built.hired is None and limits.trials is None:
+    if built.hired is None and built.plan.budget.trials is None:
         expected = f"budget.trials, as driver {built.resolved['driver']['name']} asks no model"
         raise ConfigError(config, None, "budget", expected, "none")
 

@@ -40,7 +40,7 @@ def check_text(plan: Mapping[str, Any]) -> str:
         rows.insert(3, outlay["says"])
     if plan["stop"]:
         rows.insert(-3, f"stops early at: {_stops(plan['stop'])}")
-    warnings = [plan["warning"], plan["endless"], *plan["beyond"]]
+    warnings = [plan["warning"], *plan["beyond"]]
     return "\n".join([*(f"WARNING: {text}" for text in warnings if text), *rows])
 
 

@@ -162,7 +162,8 @@ class Ensemble:
     def _reason(self, name: str, error: BackendError) -> str:
         """Why one is down; while it is left alone, why it had failed before."""
         if not isinstance(error, CircuitOpenError):
-            self._reasons[name] = error.message[:MOST_REASON]
+            text = error.message[:MOST_REASON]
+            self._reasons[name] = text.encode("utf-8", "replace").decode()
         return self._reasons.get(name, "")
 
     def _answer(self, name: str, request: ChatRequest, down: Mapping[str, str]) -> Completion:
@@ -186,7 +187,7 @@ class Ensemble:
         """Take up whom a call asked and what it cost, and what its answer was worth."""
         place = (event.ask, event.slot)
         if event.kind == MODEL_CALL:
-            answered = event.data["completion"] or event.data["error"]
+            answered = event.data.get("completion") or event.data.get("error") or {}
             name = str(answered.get("answered_by", ""))
             for down in answered.get("down", ()):
                 if down in self._backends:

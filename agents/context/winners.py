@@ -62,14 +62,19 @@ def _winner(folder: Path, problem: Problem | None) -> Iterator[tuple[float, Pass
         return
     if best is None or best.measured is None or (best.objective or 0.0) <= 0:
         return  # nothing was gained
-    config = json.loads(meta.get("config", "{}"))
     machine = meta.get("machine") or best.measured.measurements[0].machine
-    name, label = (
-        str(config.get("problem", {}).get("name", "")),
-        best.measured.measurements[0].workload,
-    )
+    name, label = _problem_of(meta.get("config", "")), best.measured.measurements[0].workload
     told = _passage("run", name, label, machine, (best.candidate, best.objective or 0.0))
     yield _octaves(name, label, problem), told
+
+
+def _problem_of(config: str) -> str:
+    """The name of the problem in a run's configuration; empty if that cannot be read."""
+    try:
+        found = json.loads(config)["problem"]["name"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return str(found)
 
 
 def of_cache(problem: Problem, device: str, folder: Path, most: int) -> Iterator[Passage]:

@@ -24,6 +24,7 @@ from kernelwright.agents.programmer.reading import sections
 from kernelwright.configs import api
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
+from kernelwright.search.store import DATABASE
 
 
 def test_every_directive_has_a_page_that_its_name_finds():
@@ -154,6 +155,20 @@ def test_winners_of_runs_and_of_a_cache_are_passages(tmp_path):
     kept = list(of_cache(gemm_gpu(), "h100-lecture", tmp_path / "cache", 5))
     assert 1 <= len(kept) <= 2
     assert all(p.source == "cache" and "2048" in p.title for p in kept)
+
+
+@pytest.mark.parametrize(
+    ("config", "count"), [("no JSON", 1), ("[1]", 1), ('{"problem": "x"}', 2), ("[" * 100_000, 1)]
+)
+def test_a_run_whose_configuration_cannot_be_read_hides_no_other(tmp_path, config, count):
+    api.run(campaign(tmp_path), tmp_path / "runs" / "b")
+    api.run(campaign(tmp_path), tmp_path / "runs" / "a")
+    with sqlite3.connect(tmp_path / "runs" / "a" / DATABASE) as database:
+        database.execute("UPDATE meta SET value = ? WHERE name = 'config'", (config,))
+    database.close()
+    titles = [told.title for told in of_runs([tmp_path / "runs"])]
+    assert len(titles) == count
+    assert any(title.startswith("gemm_gpu ") for title in titles)
 
 
 def test_a_campaign_retrieves_what_earlier_ones_found(tmp_path):

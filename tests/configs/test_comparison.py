@@ -263,7 +263,7 @@ def test_agents_are_compared_at_an_equal_budget_of_calls():
     ("configs", "budget", "found"),
     [
         (AGENTS, "{trials: 4, seconds: 5}", "seconds"),
-        (AGENTS, "{usd: 1}", "mock is free"),
+        (AGENTS, "{usd: 1}", "costs nothing"),
         (GEMM, "{calls: 4}", "asks no model"),
     ],
 )
