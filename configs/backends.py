@@ -11,6 +11,7 @@ from typing import Any
 from kernelwright.agents.backends.settling import Settled
 from kernelwright.agents.backends.wrappers import Budgeted, Limited, Priced, Timely, core
 from kernelwright.agents.chat import ChatModel, Hears
+from kernelwright.agents.direct import Direct
 from kernelwright.agents.hearing import HeardDriver, HeardJournal
 from kernelwright.agents.ledger import Ledger
 from kernelwright.configs.errors import nearest
@@ -35,17 +36,19 @@ class Hired:
     ears: tuple[Hears, ...]
     unpriced: tuple[str, ...]
 
-    def asked(self, journal: Journal) -> ChatModel:
-        """The backend for the time that a campaign has left."""
-        return Timely(self.backend, journal.left_s)
+    def asked(self, journal: HeardJournal) -> Direct:
+        """The backend for the time that a campaign has left, as a driver with this journal is given
+        it.
+        """
+        return Direct(Timely(self.backend, journal.left_s), journal)
 
-    def journal(self, journal: Journal) -> Journal:
+    def journal(self, journal: Journal) -> HeardJournal:
         """The journal of a driver that asks it."""
         return HeardJournal(journal, self.ears)
 
-    def driver(self, driver: Driver) -> Driver:
+    def driver(self, driver: Driver, asked: Direct) -> Driver:
         """A driver that asks it, as the campaign sees it."""
-        return HeardDriver(driver, self.ears)
+        return HeardDriver(driver, self.ears, asked.begin)
 
 
 def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hired:

@@ -168,9 +168,9 @@ def _driver_factory(
         given: dict[str, Any] = {"problem": problem, "journal": journal, "prompt": campaign.prompt}
         staff = hired()
         if staff is not None:
-            given |= {"backend": onlooker or staff.asked(journal)}
-            given |= {"journal": staff.journal(journal)}
-            given["context"] = context
+            heard = staff.journal(journal)
+            asked = staff.asked(heard)
+            given |= {"backend": onlooker or asked, "journal": heard, "context": context}
         driver: Driver = choice.factory(
             space,
             seed=file.seed,
@@ -182,7 +182,7 @@ def _driver_factory(
         if lacking:
             found = f"{choice.name} without {' and '.join(lacking)}"
             raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
-        return driver if staff is None else staff.driver(driver)
+        return driver if staff is None else staff.driver(driver, asked)
 
     def outlay() -> Outlay | None:
         staff = hired()

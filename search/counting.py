@@ -51,9 +51,20 @@ class Spending:
         """Of a run: a trial stands for all calls of the asks up to its own."""
         calls = sorted((e for e in events if e.kind == MODEL_CALL), key=lambda call: call.ask)
         sums = list(itertools.accumulate(map(Spent.of, calls), initial=Spent()))
-        asks = [call.ask for call in calls]
+        asks = _asks(calls, trials, events)
         after = tuple(sums[bisect.bisect_right(asks, trial.ask)] for trial in trials)
         return cls(after, sums[-1])
+
+
+def _asks(calls: Sequence[Event], trials: Sequence[Trial], events: Sequence[Event]) -> list[int]:
+    """The campaign's asks that calls were made in. An agent that asks its model only now and then
+    counts its own; what it proposed says which they were.
+    """
+    judged = {trial.candidate.key: trial.ask for trial in trials}
+    proposed = ((e.ask, judged.get(e.data["key"])) for e in events if e.kind == "proposed")
+    known = {ask: found for ask, found in proposed if found is not None}
+    found = (known.get(call.ask, call.ask) for call in calls)
+    return list(itertools.accumulate(found, max))
 
 
 NOTHING = Spending((), Spent())

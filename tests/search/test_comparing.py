@@ -201,6 +201,19 @@ def test_calls_and_tokens_are_counted_to_the_target_where_a_model_is_asked():
     assert target["pairs"][0]["difference"] is False
 
 
+def test_calls_of_an_agent_that_counts_its_own_asks_belong_to_those_of_the_campaign():
+    """One that asks its model in the campaign's asks 1 and 4, which are its first and second."""
+    trials = [judged(n, knob_candidate({"a": n}), 0.0, ask=n + 1) for n in range(5)]
+    made = [(1, 0, trials[0]), (2, 0, None), (2, 1, trials[3])]
+    events = []
+    for ask, slot, trial in made:
+        events.append(event(MODEL_CALL, ask, slot))
+        if trial is not None:
+            events.append(event("proposed", ask, slot, key=trial.candidate.key))
+    after = Spending.of(trials, events).after
+    assert [spent.calls for spent in after] == [1, 1, 1, 3, 3]
+
+
 def test_who_asks_no_model_is_compared_by_evaluations_alone():
     counts = [10] * 6
     free = Runs("free", reaching(*counts), (NOTHING_SPENT,) * 6)
