@@ -89,7 +89,7 @@ def _unpriced(backend: ChatModel, member: str = "") -> list[str]:
         return []
     members: Mapping[str, ChatModel] = getattr(core(backend), "members", {})
     if not members:
-        return [f"{backend.model} ({member})" if member else backend.model]
+        return [f"{backend.model} of {member}" if member else backend.model]
     return [model for name, inner in members.items() for model in _unpriced(inner, name)]
 
 

@@ -165,7 +165,7 @@ def test_a_limit_of_money_names_the_member_without_a_price(tmp_path):
     (tmp_path / "down.py").write_text(DOWN.replace("True", "False"))
     config["agents"]["backend"]["backends"]["y"] = {"name": f"{tmp_path}/down.py:Down"}
     config["budget"] = {"usd": 1.0}
-    with pytest.raises(ConfigError, match=r"no price of down \(y\)"):
+    with pytest.raises(ConfigError, match="no price of down of y"):
         api.check(config)
 
 
