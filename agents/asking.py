@@ -129,9 +129,6 @@ class Asker:
                 text = f"{MOST_LOST} calls in a row were lost, the last: {error.message}"
                 raise BackendError(error.kind, text, answered_by=error.answered_by) from None
             answer = error
-        if not isinstance(answer, Completion | BackendError):
-            found = f"{type(answer).__name__} {answer!r:.80}"
-            raise TypeError(f"backend {self._backend.model}: expected a Completion, found {found}")
         return storable(answer) if isinstance(answer, Completion) else answer
 
 

@@ -138,7 +138,7 @@ class Completion:
     estimates, because the server sent none. ``seconds`` is what a simulated model declares that the
     answer took; nobody waited, and a real one declares nothing. ``cached_tokens`` are those of the
     prompt that the server had read before; ``answered_by`` names which of several backends it was,
-    ``down`` those that were asked before it and failed.
+    ``down`` those that were asked before it and failed, and ``reasons`` why each of them did.
     """
 
     text: str | None
@@ -155,6 +155,7 @@ class Completion:
     cached_tokens: int = 0
     answered_by: str = ""
     down: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):

@@ -5,13 +5,13 @@ replayed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernelwright.agents.chat import BackendError, BudgetSpentError, Hears
 from kernelwright.env.types import Proposal
 from kernelwright.search.driver import Driver, Journal, Notice
-from kernelwright.search.trial import Event, Trial
+from kernelwright.search.trial import MODEL_CALL, Event, Trial
 
 
 class HeardJournal:
@@ -20,6 +20,7 @@ class HeardJournal:
     def __init__(self, journal: Journal, ears: Sequence[Hears]) -> None:
         self._journal, self._ears = journal, tuple(ears)
         self._heard: set[tuple[str, int, int]] = set()
+        self.is_asking = False  # a call was noted, and has not come to its end
         for lost in journal.unanswered:
             for ear in self._ears:
                 ear.hear(lost)
@@ -34,6 +35,7 @@ class HeardJournal:
     def record(self, event: Event) -> None:
         """Record an event, and let it be heard."""
         self._journal.record(event)
+        self.is_asking = self.is_asking and event.kind != MODEL_CALL
         self._hear(event)
 
     def left_s(self) -> float:
@@ -47,11 +49,13 @@ class HeardJournal:
 
     def reserve(self, call: Event) -> bool:
         """Note a call that is about to be made, if there is time for it."""
-        return self._journal.reserve(call)
+        self.is_asking = self._journal.reserve(call)
+        return self.is_asking
 
     def release(self, call: Event) -> None:
         """Forget a call that came to nothing."""
         self._journal.release(call)
+        self.is_asking = False
 
     def notice(self, notice: Notice) -> None:
         """Pass it on."""
@@ -93,10 +97,14 @@ class Notices:
 
 
 class HeardDriver:
-    """A driver whose trials are heard, and who has nothing to propose once a budget is spent."""
+    """A driver whose trials are heard, and who has nothing to propose once a budget is spent;
+    ``begin`` is called before it is asked.
+    """
 
-    def __init__(self, driver: Driver, ears: Sequence[Hears]) -> None:
-        self._driver, self._ears = driver, tuple(ears)
+    def __init__(
+        self, driver: Driver, ears: Sequence[Hears], begin: Callable[[], None] = lambda: None
+    ) -> None:
+        self._driver, self._ears, self._begin = driver, tuple(ears), begin
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._driver, name)
@@ -108,6 +116,7 @@ class HeardDriver:
 
     def ask(self, n: int) -> Sequence[Proposal]:
         """The driver's proposals; none where its first call would be beyond the budget."""
+        self._begin()
         try:
             return self._driver.ask(n)
         except BudgetSpentError:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.talk import Turn, Useless
+from kernelwright.agents.usual import Usual, growth
 from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
@@ -26,6 +27,12 @@ class LlmDriver:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """A question a proposal, which lists what was tried."""
+        options = self._desk.options
+        return Usual(growth=growth(options.history, options.inspirations))
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember what became of the proposals."""

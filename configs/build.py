@@ -50,6 +50,7 @@ class Built:
     resolved: dict[str, Any]
     missing: tuple[str, ...]
     outlay: Callable[[], Outlay | None] = lambda: None
+    hired: Hired | None = None
 
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
@@ -80,7 +81,7 @@ def build(campaign: Campaign) -> Built:
     file = campaign.file
     state = CacheState(judge.get("state", CacheState.COLD))
     stop, floors_ns = _stop_rules(campaign, problem, target, state)
-    make_driver, outlay, asked_missing = _driver_factory(campaign, problem, space, target, state)
+    make_driver, outlay, hired = _driver_factory(campaign, problem, space, target, state)
     _refuse_answers(campaign, target)
     # Last, because it is judged. It may be a file, which the campaign then stands on.
     baseline = choose_baseline(campaign, problem, target, space, state)
@@ -110,8 +111,8 @@ def build(campaign: Campaign) -> Built:
         floors_ns=floors_ns,
     )
     resolved = resolved_config(campaign, hashes, judge)
-    missing = (*target.missing, *asked_missing)
-    return Built(plan, problem, target, space, resolved, missing, outlay)
+    missing = (*target.missing, *(() if hired is None else hired.backend.missing))
+    return Built(plan, problem, target, space, resolved, missing, outlay, hired)
 
 
 def _stop_rules(
@@ -138,9 +139,9 @@ def _stop_rules(
 
 def _driver_factory(
     campaign: Campaign, problem: Problem, space: AnySpace, target: Target, state: CacheState
-) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], tuple[str, ...]]:
+) -> tuple[Callable[[Journal], Driver], Callable[[], Outlay | None], Hired | None]:
     """What makes the campaign's driver, once it is known that it works and makes one; what its
-    proposals cost about; and what this machine lacks to ask its model.
+    proposals cost about; and its model.
     """
     file, choice, document = campaign.file, campaign.driver, campaign.document
     wanted = parameters(choice.factory) & set(AGENT_PARTS)
@@ -167,9 +168,9 @@ def _driver_factory(
         given: dict[str, Any] = {"problem": problem, "journal": journal, "prompt": campaign.prompt}
         staff = hired()
         if staff is not None:
-            given |= {"backend": onlooker or staff.asked(journal)}
-            given |= {"journal": staff.journal(journal)}
-            given["context"] = context
+            heard = staff.journal(journal)
+            asked = staff.asked(heard)
+            given |= {"backend": onlooker or asked, "journal": heard, "context": context}
         driver: Driver = choice.factory(
             space,
             seed=file.seed,
@@ -181,7 +182,7 @@ def _driver_factory(
         if lacking:
             found = f"{choice.name} without {' and '.join(lacking)}"
             raise document.error(("driver", "name"), "a driver (ask, tell, stopped)", found)
-        return driver if staff is None else staff.driver(driver)
+        return driver if staff is None else staff.driver(driver, asked)
 
     def outlay() -> Outlay | None:
         staff = hired()
@@ -206,7 +207,7 @@ def _driver_factory(
     demand = getattr(driver, "demand", None)
     if isinstance(demand, Demand) and isinstance(target, TellsFacts):
         _made(campaign, ("driver",), lambda: demand.refuse_unless(target.facts))
-    return make, outlay, () if staff is None else tuple(staff.backend.missing)
+    return make, outlay, staff
 
 
 def budget_of(campaign: Campaign) -> Budget:

@@ -21,7 +21,8 @@ from kernelwright.configs.schema import MAX_SEED
 from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.evaluators.target import Target
 from kernelwright.search.campaign import Campaign
-from kernelwright.search.comparing import Runs, compared
+from kernelwright.search.comparing import compared
+from kernelwright.search.counting import NOTHING, Runs, Spending, costs_of
 from kernelwright.search.efficiency import Trajectory, best_true_ns, trajectory
 from kernelwright.search.store import MemoryStore
 from kernelwright.search.summary import best_entry, best_trial, claimed
@@ -41,7 +42,8 @@ def compare_configs(
     budget: int | None = None,
     overrides: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Run every campaign ``seeds`` times and compare how many evaluations they need.
+    """Run every campaign ``seeds`` times and compare how many evaluations they need and, where a
+    model is asked, how many calls, tokens and USD.
 
     Args:
         configs: campaign files or shipped names.
@@ -65,29 +67,35 @@ def compare_configs(
     start = first[0].file.seed
     if start + len(configs) * seeds >= MAX_SEED:
         raise ConfigError(configs[0], None, "seed", "room for all runs below 2^63", str(start))
-    trials = built[0].plan.budget.trials
-    if trials is None or any(b.plan.budget.seconds is not None for b in built):
-        raise ConfigError(configs[0], None, "budget", "a budget of trials alone", "seconds")
+    limits = built[0].plan.budget
+    if limits.seconds is not None:
+        expected = "a budget of trials, calls, tokens or usd, by which every machine ends alike"
+        raise ConfigError(configs[0], None, "budget.seconds", expected, f"{limits.seconds:g}")
+    for config, other in zip(configs, built, strict=True):
+        _refuse_endless(config, other)
     runs = [
         [
-            _Run(config, seed, *_trials(config, overrides, seed))
+            _run(config, overrides, seed)
             for seed in range(start + j * seeds, start + (j + 1) * seeds)
         ]
         for j, config in enumerate(configs)
     ]
     follow = _yardstick(built[0], [run for some in runs for run in some])
     campaigns = [
-        Runs(name, tuple(follow(run) for run in some))
+        Runs(name, tuple(map(follow, some)), tuple(run.spending for run in some))
         for name, some in zip(_names(configs, [c.file.name for c in first]), runs, strict=True)
     ]
+    costs = costs_of(limits, campaigns)
     rows = [
-        _row(run, path.evaluations_to(shares[0]))
+        _row(run, dict(zip((cost.name for cost in costs), needed, strict=True)))
         for some, campaign in zip(runs, campaigns, strict=True)
-        for run, path in zip(some, campaign.trajectories, strict=True)
+        for run, *needed in zip(
+            some, *(campaign.needed(cost, shares[0]) for cost in costs), strict=True
+        )
     ]
     return {
         "rows": rows,
-        "summary": {"work": _work(built[0]), **compared(campaigns, shares, trials)},
+        "summary": {"work": _work(built[0]), **compared(campaigns, shares, costs)},
     }
 
 
@@ -215,28 +223,41 @@ def _work(built: Built) -> str:
     return " ".join(filter(None, (built.problem.identity, labels, "on", target["name"], *about)))
 
 
-def _row(run: _Run, count: int | None) -> dict[str, Any]:
+def _row(run: _Run, needed: Mapping[str, float | None]) -> dict[str, Any]:
     best = best_trial(run.trials)
     entry = best_entry(best) if best else None
-    row = {"config": run.config, "seed": run.seed, "evaluations_to_target": count}
-    return {**row, "best": entry}
+    counts = {f"{name}_to_target": count for name, count in needed.items()}
+    return {"config": run.config, "seed": run.seed, **counts, "best": entry}
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One campaign that was run, with the target that judged it."""
+    """One campaign that was run, with the target that judged it, and what it spent on a model."""
 
     config: str
     seed: int
     target: Target
     trials: list[Trial]
+    spending: Spending = NOTHING
 
 
-def _trials(config: str, overrides: Sequence[str], seed: int) -> tuple[Target, list[Trial]]:
+def _run(config: str, overrides: Sequence[str], seed: int) -> _Run:
     built = build(read_config(config, [*overrides, f"seed={seed}"]))
     store = MemoryStore()
     Campaign(built.plan, store).run()
-    return built.target, store.trials()
+    trials = store.trials()
+    return _Run(config, seed, built.target, trials, Spending.of(trials, store.events()))
+
+
+def _refuse_endless(config: str, built: Built) -> None:
+    """See that a budget of calls, tokens or money is one of a model that is asked.
+
+    Raises:
+        ConfigError: if none is, for nothing else ends the search.
+    """
+    if built.hired is None and built.plan.budget.trials is None:
+        expected = f"budget.trials, as driver {built.resolved['driver']['name']} asks no model"
+        raise ConfigError(config, None, "budget", expected, "none")
 
 
 def _yardstick(built: Built, runs: Sequence[_Run]) -> Callable[[_Run], Trajectory]:

@@ -81,7 +81,7 @@ def claim(
 
 def about(built: Built) -> dict[str, str]:
     """What a store keeps of a campaign so that its results can be read without it: the baseline,
-    the bounds and the library's name.
+    the bounds, the library's name and the models that have no price.
     """
     baseline = built.plan.baseline
     entry: dict[str, Any] = {"name": baseline.name, "key": baseline.candidate.key}
@@ -92,6 +92,8 @@ def about(built: Built) -> dict[str, str]:
     kept = {"baseline": json.dumps(entry), "bounds": json.dumps(bounds)}
     if built.plan.library is not None:
         kept["library"] = str(built.plan.library.payload)
+    if built.hired is not None and built.hired.unpriced:
+        kept["unpriced"] = json.dumps(built.hired.unpriced)
     if notes := notes_of(built.target):
         kept["notes"] = json.dumps(notes)
     return kept

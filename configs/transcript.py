@@ -14,6 +14,7 @@ from kernelwright.configs.build import build
 from kernelwright.configs.calls import call_of, read_calls
 from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import Campaign, Chosen, read_config, read_document
+from kernelwright.configs.schema import CampaignFile
 from kernelwright.configs.tuning import plan_with_cache
 from kernelwright.search.campaign import Campaign as Search
 from kernelwright.search.store import MemoryStore
@@ -48,7 +49,7 @@ def prompt_of(folder: str | Path, call: str) -> dict[str, Any]:
     if campaign.backend is None:
         raise ConfigError(str(folder), None, "--prompt", "a campaign that asks a model", "none")
     chosen = Chosen(campaign.backend.name, lambda: model, {}, campaign.backend.plain)
-    built = build(replace(campaign, backend=chosen))
+    built = build(replace(campaign, backend=chosen, file=_without_prices(campaign.file)))
     past = MemoryStore()
     # A search that ran out of time asks no more in its last batch; here its calls are wanted again.
     past.record(trials=trials, events=[e for e in events if e.kind not in (MODEL_CALL, "stopped")])
@@ -79,6 +80,15 @@ def _campaign(folder: Path, calls: list[Event]) -> Campaign:
     hashes = {name: h for name, h in data.get("hashes", {}).items() if name != prompt}
     agents = {**data["agents"], "prompt": str(kept.resolve())}
     return read_config({**data, "agents": agents, "hashes": hashes})
+
+
+def _without_prices(file: CampaignFile) -> CampaignFile:
+    """The campaign without prices: recorded answers have theirs, and their model stands for all
+    that the prices were of.
+    """
+    assert file.agents is not None
+    agents = file.agents.model_copy(update={"prices": {}})
+    return file.model_copy(update={"agents": agents})
 
 
 def _told(model: Rereading, calls: list[Event], events: list[Event], number: int) -> dict[str, Any]:

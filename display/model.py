@@ -20,14 +20,30 @@ def model_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["answered_by"]:
         named = ", ".join(f"{n} {name}" for name, n in summary["answered_by"].items())
         lines.append(f"answers of: {named}")
+    lines += [_failures(name, row) for name, row in summary["failures_by"].items()]
     if summary["calls"] or summary["tokens"]:
         made = f"{counted(summary['calls'], 'call')}, " if summary["calls"] else ""
-        lines.append(f"model: {made}{summary['tokens']:,} tokens, {summary['usd']:.4f} USD")
-    unanswered = summary["unanswered"]
-    if unanswered.get("calls"):
-        most = f"{unanswered['tokens']:,} tokens, {unanswered['usd']:.4f} USD at most"
-        lines.append(f"calls on their way when the run was killed: {unanswered['calls']} ({most})")
+        spent = f"{summary['tokens']:,} tokens, {_money(summary, summary['usd'])}"
+        lines.append(f"model: {made}{spent}")
+    lost = summary["unanswered"]
+    if lost.get("calls"):
+        most = f"{lost['tokens']:,} tokens, {_money(summary, lost['usd'])} at most"
+        lines.append(f"calls on their way when the run was killed: {lost['calls']} ({most})")
     return lines + _simulated(summary.get("simulated"))
+
+
+def _money(summary: Mapping[str, Any], usd: float) -> str:
+    """An amount, and which models' share of it nobody knows."""
+    models = " and ".join(summary["unpriced"])
+    if not models:
+        return f"{usd:.4f} USD"
+    return f"{usd:.4f} USD without {models}" if usd else f"money not counted (no price of {models})"
+
+
+def _failures(name: str, row: Mapping[str, Any]) -> str:
+    """What became of the calls that one of several backends did not answer."""
+    calls = "1 call" if row["calls"] == 1 else f"{row['calls']} calls"
+    return f"{name}: {calls} failed" + (f": {row['first']}" if row["first"] else "")
 
 
 def _simulated(found: Mapping[str, Any] | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -27,6 +27,7 @@ def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:
         print_table(console, headers, rows)
         for pair in target["pairs"]:
             console.print(pair["says"], soft_wrap=True)
+        _print_costs(console, target["costs"], target["within"])
         console.print()
     points = [row["evaluations"] for row in summary["curves"][0]["best_at"]]
     rows = [
@@ -44,6 +45,35 @@ def print_comparison(console: Console, summary: Mapping[str, Any]) -> None:
         )
 
 
+def _print_costs(console: Console, costs: Sequence[Mapping[str, Any]], within: float) -> None:
+    """What models cost to a target: a column each, and what can be claimed."""
+    if not costs:
+        return
+    words = [_WORDS.get(found["cost"], found["cost"]) for found in costs]
+    headers = ("campaign", *(f"{word} to {100 * within:g}%" for word in words))
+    by_campaign = zip(*(found["campaigns"] for found in costs), strict=True)
+    rows = [(some[0]["config"], *map(_cost_text, some)) for some in by_campaign]
+    console.print()
+    print_table(console, headers, rows)
+    for found in costs:
+        for pair in found["pairs"]:
+            console.print(pair["says"], soft_wrap=True)
+
+
+def _cost_text(row: Mapping[str, float | None]) -> str:
+    if row["median"] is None:
+        return "-"
+    median, low, high = (_amount(row[key]) for key in ("median", "low", "high"))
+    return f"{median} ({low} to {high})"
+
+
+def _amount(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+_WORDS = {"usd": "USD"}
 _LIMITS = ("95% low", "95% high")
 
 

@@ -1,7 +1,8 @@
 """What can be said of campaigns that did the same work: medians with intervals, curves, claims.
 
-Every pair of campaigns at every target is a claim. They share one error rate: the chance that a
-comparison among equals claims any difference at all is at most 5% (`holm`).
+Every pair of campaigns at every target is a claim, for each of what is counted. They share one
+error rate: the chance that a comparison among equals claims any difference at all is at most 5%
+(`holm`).
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.evaluators.rates import Rate
+from kernelwright.search.counting import EVALUATIONS, Cost, Runs
 from kernelwright.search.efficiency import (
     ALPHA,
     Median,
-    Trajectory,
     holm,
     median_interval,
     median_ratio,
@@ -28,44 +28,47 @@ MIN_RUNS = 6
 FIRST = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs of one campaign: its name, and how each run went (a trajectory, None where nothing
-    is known of how good its candidates are).
-    """
-
-    name: str
-    trajectories: tuple[Trajectory, ...]
-
-    def evaluations_to(self, within: float) -> list[int | None]:
-        """What each run needed to within a share of the best; None where it was not reached."""
-        return [run.evaluations_to(within) for run in self.trajectories]
-
-    def least_to(self, within: float, budget: int) -> list[int]:
-        """The same, a run that did not get there counted as one more than the budget; also one that
-        ended before, or giving up early would look like being fast.
-        """
-        return [budget + 1 if count is None else count for count in self.evaluations_to(within)]
-
-
-def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) -> dict[str, Any]:
+def compared(
+    campaigns: Sequence[Runs], within: Sequence[float], costs: Sequence[Cost]
+) -> dict[str, Any]:
     """The summary of a comparison, as ``compare --json`` prints it.
 
     ``within``, ``campaigns`` and ``pairs`` are those of the first target; ``targets`` has all of
     them, with what every run needed and the share of runs that were there after so many
-    evaluations; ``curves`` has the best so far; ``correction`` says how many claims there are.
+    evaluations, and the same of other ``costs``; ``curves`` has the best so far; ``correction``
+    says how many claims there are.
+
+    Args:
+        campaigns: what is compared.
+        within: the targets, as shares of the best.
+        costs: what is counted, evaluations first.
     """
+    evaluations, *others = costs
+    most = max(1, *(spent for runs in campaigns for spent in runs.spent(evaluations)))
+    budget = int(evaluations.limit or most)
     targets: list[dict[str, Any]] = [
         {
             "within": share,
-            "campaigns": [_campaign(runs, share, budget) for runs in campaigns],
-            "pairs": [_pair(a, b, share, budget) for a, b in itertools.combinations(campaigns, 2)],
+            **_counted(campaigns, share, evaluations),
+            "costs": [
+                {"cost": cost.name, "budget": cost.limit, **_counted(campaigns, share, cost)}
+                for cost in others
+            ],
         }
         for share in within
     ]
-    correction = _correct([(t["within"], pair) for t in targets for pair in t["pairs"]])
+    claims = [
+        (f"{cost.words} to within {100 * target['within']:g}%", pair)
+        for target in targets
+        for cost, found in zip(costs, (target, *target["costs"]), strict=True)
+        for pair in found["pairs"]
+    ]
+    correction = _correct(claims)
     first = targets[0]
     brief = ("config", "runs", "solved", "median", "low", "high")
+    for target in targets:
+        for runs, row in zip(campaigns, target["campaigns"], strict=True):
+            row["reached"] = _reached(runs.needed(evaluations, target["within"]))
     return {
         "within": first["within"],
         "budget": budget,
@@ -74,6 +77,14 @@ def compared(campaigns: Sequence[Runs], within: Sequence[float], budget: int) ->
         "correction": correction,
         "targets": targets,
         "curves": [{"config": r.name, "best_at": _best_at(r, budget)} for r in campaigns],
+    }
+
+
+def _counted(campaigns: Sequence[Runs], within: float, cost: Cost) -> dict[str, Any]:
+    """The campaigns and their pairs by one cost to one target."""
+    return {
+        "campaigns": [_campaign(runs, within, cost) for runs in campaigns],
+        "pairs": [_pair(a, b, within, cost) for a, b in itertools.combinations(campaigns, 2)],
     }
 
 
@@ -86,16 +97,15 @@ def checkpoints(budget: int) -> list[int]:
     return [*doubled, budget]
 
 
-def _campaign(runs: Runs, within: float, budget: int) -> dict[str, Any]:
-    counts = runs.evaluations_to(within)
+def _campaign(runs: Runs, within: float, cost: Cost) -> dict[str, Any]:
+    counts = runs.needed(cost, within)
     return {
         "config": runs.name,
         "runs": len(counts),
         "solved": sum(count is not None for count in counts),
         **_shown(median_interval(counts), len(counts)),
-        "evaluations": counts,
-        "at_least": runs.least_to(within, budget),
-        "reached": _reached(counts),
+        cost.name: counts,
+        "at_least": runs.at_least(cost, within),
     }
 
 
@@ -106,7 +116,7 @@ def _shown(median: Median, runs: int) -> dict[str, float | None]:
     return {"median": _finite(median.value), "low": low, "high": high}
 
 
-def _reached(counts: Sequence[int | None]) -> list[dict[str, float]]:
+def _reached(counts: Sequence[float | None]) -> list[dict[str, float]]:
     """The share of runs that had reached the target after so many evaluations, at every number
     where it rises, with pointwise 95% limits (Wilson).
     """
@@ -127,46 +137,65 @@ def _best_at(runs: Runs, budget: int) -> list[dict[str, float | None]]:
     return rows
 
 
-def _pair(left: Runs, right: Runs, within: float, budget: int) -> dict[str, Any]:
+def _pair(left: Runs, right: Runs, within: float, cost: Cost) -> dict[str, Any]:
     """What is known of two campaigns; ``difference`` is null where nothing can be said, and is
     decided together with all the others'.
     """
-    sides = (left, right)
-    counts = [runs.evaluations_to(within) for runs in sides]
-    solved = [math.isfinite(median_interval(some).value) for some in counts]
     names = {"left": left.name, "right": right.name}
     keys = ("ratio", "ci_low", "ci_high", "p", "p_adjusted", "difference")
-    if len(counts[0]) < MIN_RUNS or not any(solved):
-        why = f"neither median run comes to within {100 * within:g}%"
-        if any(solved):
-            why = f"fewer than {MIN_RUNS} runs each"
+    why = _unknown((left, right), within, cost)
+    if why is not None:
         says = f"nothing can be said of {left.name} and {right.name}: {why}"
         return {**names, **dict.fromkeys(keys), "says": says}
-    ratio = median_ratio(left.least_to(within, budget), right.least_to(within, budget))
+    ratio = median_ratio(left.at_least(cost, within), right.at_least(cost, within))
     found = (ratio.value, ratio.low, ratio.high, ratio.p, None, None)
-    unsolved = sum(count is None for some in counts for count in some)
-    return {**names, **dict(zip(keys, found, strict=True)), "says": _caveat(unsolved)}
+    says = _caveat(_unsolved((left, right), within, cost), cost)
+    return {**names, **dict(zip(keys, found, strict=True)), "says": says}
 
 
-def _caveat(unsolved: int) -> str:
+def _unknown(sides: Sequence[Runs], within: float, cost: Cost) -> str | None:
+    """Why nothing can be said of two campaigns; None if something can."""
+    counts = [runs.needed(cost, within) for runs in sides]
+    if not any(math.isfinite(median_interval(some).value) for some in counts):
+        return f"neither median run comes to within {100 * within:g}%"
+    if len(counts[0]) < MIN_RUNS:
+        return f"fewer than {MIN_RUNS} runs each"
+    if not all(all(runs.at_least(cost, within)) for runs in sides):
+        return f"a run came there without {cost.words}"
+    unsolved = _unsolved(sides, within, cost)
+    # Without a limit they ended at what was left of another one, each elsewhere.
+    if unsolved and cost.limit is None:
+        limit = "trials" if cost.name == EVALUATIONS else cost.words
+        return f"{unsolved} unsolved runs, and no budget of {limit} that all had"
+    return None
+
+
+def _unsolved(sides: Sequence[Runs], within: float, cost: Cost) -> int:
+    return sum(need is None for runs in sides for need in runs.needed(cost, within))
+
+
+def _caveat(unsolved: int, cost: Cost) -> str:
     if not unsolved:
         return ""
-    return f", with {unsolved} unsolved runs counted as one more than the budget"
+    least = "the budget" if cost.name == "usd" else "one more than the budget"
+    return f", with {unsolved} unsolved runs counted as {least}"
 
 
-def _correct(pairs: Sequence[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
-    """Decide all claims (a target and a pair each) together, and say in each what follows."""
-    open_ones = [(within, pair) for within, pair in pairs if pair["p"] is not None]
+def _correct(pairs: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Decide all claims (what is counted to which target, and a pair) together, and say in each
+    what follows.
+    """
+    open_ones = [(counted, pair) for counted, pair in pairs if pair["p"] is not None]
     adjusted = holm([pair["p"] for _, pair in open_ones])
-    for (within, pair), p in zip(open_ones, adjusted, strict=True):
+    for (counted, pair), p in zip(open_ones, adjusted, strict=True):
         pair["p_adjusted"], pair["difference"] = p, p < ALPHA
-        pair["says"] = _says(pair, within, len(open_ones)) + pair["says"]
+        pair["says"] = _says(pair, counted, len(open_ones)) + pair["says"]
     return {"method": "holm", "claims": len(open_ones), "error_rate": ALPHA}
 
 
-def _says(pair: dict[str, Any], within: float, claims: int) -> str:
-    """What follows for one number, evaluations to a target, and for no other."""
-    left, right, counted = pair["left"], pair["right"], f"evaluations to within {100 * within:g}%"
+def _says(pair: dict[str, Any], counted: str, claims: int) -> str:
+    """What follows for one number, what is counted to a target, and for no other."""
+    left, right = pair["left"], pair["right"]
     limits = (pair["ratio"], pair["ci_low"], pair["ci_high"])
     if pair["difference"]:
         # The ratio is printed the way round that the sentence has.

@@ -22,6 +22,7 @@ from kernelwright.env.types import (
 )
 from kernelwright.evaluators.naive import NAIVE_CLOCK, NAIVE_PROFILE, NAIVE_WARNING
 from kernelwright.evaluators.statistics import Interval, speedup
+from kernelwright.search.answering import answered_by, failures_by
 from kernelwright.search.answers import roofline_share
 from kernelwright.search.claims import Names, claim_of
 from kernelwright.search.seeded import SEEDED
@@ -175,6 +176,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "calls": len(calls),
         "tokens": sum(e.tokens for e in events) or sum(t.tokens for t in trials),
         "usd": sum(e.usd for e in events) or sum(t.usd for t in trials),
+        "unpriced": json.loads(meta.get("unpriced", "[]")),
         "seconds_search": spent.search_s,
         "seconds_confirm": spent.confirm_s,
         "finished": bool(last and last.kind == "finished"),
@@ -185,7 +187,8 @@ def summarise(store: Store) -> dict[str, Any]:
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
         "last_lost": _last_lost(events),
-        "answered_by": _answered_by(events),
+        "answered_by": answered_by(events),
+        "failures_by": failures_by(events),
         "unanswered": _unanswered(meta),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
@@ -256,13 +259,6 @@ def _last_lost(events: list[Event]) -> str | None:
     """Why the last call was lost that came to nothing."""
     reasons = [e.data.get("reason") for e in events if e.kind == "lost"]
     return reasons[-1] if reasons else None
-
-
-def _answered_by(events: list[Event]) -> dict[str, int]:
-    """Answers by the backend that gave them, where there are several."""
-    answers = (e.data.get("completion") or {} for e in events if e.kind == MODEL_CALL)
-    names = (answer.get("answered_by") for answer in answers)
-    return dict(sorted(Counter(name for name in names if name).items()))
 
 
 def _calls(events: list[Event]) -> set[tuple[int, int]]:

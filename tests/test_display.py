@@ -46,6 +46,7 @@ def shown(facts, light=None, served=0, failures=()):
     best |= {"trial": 0, "log": "", "machine": "m", "facts": facts}
     best |= {"level": 0.985, "least_effect": 0.001}
     empty = dict.fromkeys(("baseline", "stop", "calls", "tokens", "replies", "answered_by"))
+    empty |= {"failures_by": {}, "unpriced": []}
     zero = dict.fromkeys(
         ("served", "refused", "duplicates", "seconds", "seconds_search", "seconds_confirm"), 0
     )

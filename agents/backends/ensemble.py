@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from kernelwright.agents.backends.bandit import Bandit, Per
+from kernelwright.agents.backends.breaker import CircuitOpenError
+from kernelwright.agents.backends.wrappers import core
 from kernelwright.agents.chat import (
     REPLY_CLASSES,
     BackendError,
@@ -31,6 +33,8 @@ from kernelwright.search.trial import MODEL_CALL, Event, Trial
 # Events that say that an answer gave no candidate.
 USELESS = frozenset({*REPLY_CLASSES, "illegal", "duplicate", "lost", "too_long"})
 MODEL = "ensemble"
+# Characters of a member's failure that are recorded with the answer of another one.
+MOST_REASON = 200
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
@@ -71,6 +75,7 @@ class Ensemble:
         self._weights = weights or dict.fromkeys(self._backends, 1.0)
         self._bandit = Bandit(list(self._backends), seed=seed, explore=explore, per=per)
         self._dead: dict[str, BackendError] = {}
+        self._reasons: dict[str, str] = {}
         self._waiting: dict[tuple[int, int], str] = {}
         self._candidates: dict[str, str] = {}
         self.model = MODEL
@@ -79,7 +84,8 @@ class Ensemble:
         names = ", ".join(self._backends)
         if len(self._backends) < 2:
             raise OptionError("backends", "at least two backends", f"{len(self._backends)}")
-        inner = next((name for name, b in self._backends.items() if isinstance(b, Hears)), None)
+        learning = (name for name, b in self._backends.items() if isinstance(core(b), Hears))
+        inner = next(learning, None)
         if inner is not None:
             raise OptionError("backends", "backends that choose among no others", inner)
         for name in self._fallback:
@@ -93,6 +99,11 @@ class Ensemble:
                 raise OptionError("weights", f"a weight for each of {names}", ", ".join(weights))
             if not any(weights.values()):
                 raise OptionError("weights", "a weight above 0", "none")
+
+    @property
+    def members(self) -> Mapping[str, ChatModel]:
+        """All of them by their names."""
+        return self._backends
 
     @property
     def priced(self) -> bool:
@@ -131,28 +142,36 @@ class Ensemble:
         """
         chosen = self._chosen(request.key)
         first: BackendError | None = None
-        down: list[str] = []
+        down: dict[str, str] = {}
         for name in (chosen, *(name for name in self._fallback if name != chosen)):
             try:
                 if name in self._dead:
                     raise self._dead[name]
-                return self._answer(name, request, tuple(down))
+                return self._answer(name, request, down)
             except BackendError as error:
                 if error.kind == "permanent":
                     self._dead[name] = error
                 text = f"{name}: {error.message}"
                 is_pause = error.is_pause
                 first = first or BackendError(error.kind, text, answered_by=name, is_pause=is_pause)
-                down.append(name)
+                down[name] = self._reason(name, error)
                 if error.kind not in ("transient", "permanent"):
                     raise BackendError(error.kind, text, answered_by=name) from None
         assert first is not None
         raise first
 
-    def _answer(self, name: str, request: ChatRequest, down: tuple[str, ...]) -> Completion:
+    def _reason(self, name: str, error: BackendError) -> str:
+        """Why one is down; while it is left alone, why it had failed before."""
+        if not isinstance(error, CircuitOpenError):
+            text = error.message[:MOST_REASON]
+            self._reasons[name] = text.encode("utf-8", "replace").decode()
+        return self._reasons.get(name, "")
+
+    def _answer(self, name: str, request: ChatRequest, down: Mapping[str, str]) -> Completion:
         backend = self._backends[name]
         answer = backend.complete(replace(request, model=backend.model))
-        return replace(answer, answered_by=name, down=down)
+        reasons = tuple(down.values())
+        return replace(answer, answered_by=name, down=tuple(down), reasons=reasons)
 
     def _chosen(self, key: str) -> str:
         """Whom to ask."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +56,11 @@ class Human:
     def priced(self) -> bool:
         """A person's time has no price here."""
         return True
+
+    @property
+    def usd_per_million(self) -> Mapping[str, float]:
+        """Nothing."""
+        return {"prompt": 0.0, "completion": 0.0}
 
     @property
     def missing(self) -> tuple[str, ...]:

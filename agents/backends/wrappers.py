@@ -71,6 +71,13 @@ class Around:
         return self.inner.complete(request)
 
 
+def core(backend: object) -> object:
+    """What is inside all that was put around it."""
+    while isinstance(backend, Around):
+        backend = backend.inner
+    return backend
+
+
 class Limited(Around):
     """A backend within limits. One that makes attempts of its own has each of them limited, any
     other one whole calls.
@@ -81,13 +88,14 @@ class Limited(Around):
         self._gate = gate or Gate(limits)
         self._patience = Patience(limits.retries)
         self._left_s: Callable[[], float] = lambda: math.inf
-        self._is_gated = isinstance(inner, Gated)
         self._again: Again = unheard
-        if isinstance(inner, Gated):
+        bare = core(inner)
+        self._is_gated = isinstance(bare, Gated)
+        if isinstance(bare, Gated):
             if limits.retries:  # two layers of retries would multiply
                 expected = "none, as this backend has retries of its own"
                 raise OptionError("limits.retries", expected, str(limits.retries))
-            inner.pass_through(self._gate)
+            bare.pass_through(self._gate)
 
     def keep_to(self, left_s: Callable[[], float]) -> None:
         """Insist no longer than there is time."""

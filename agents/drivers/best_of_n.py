@@ -12,6 +12,7 @@ from typing import Any
 from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.talk import Turn
+from kernelwright.agents.usual import Usual
 from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
@@ -30,6 +31,11 @@ class BestOfN:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """The same question again."""
+        return Usual(growth=0.0)
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember what was tried, so that it is not proposed again."""

@@ -21,6 +21,7 @@ from kernelwright.agents.drivers.instructions import Instructions
 from kernelwright.agents.drivers.islands import Islands
 from kernelwright.agents.marks import PLAN
 from kernelwright.agents.talk import Draft, Idea, Reply, Said, Turn
+from kernelwright.agents.usual import Usual, growth
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.trial import Trial
 
@@ -59,6 +60,12 @@ class Evolve:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """Some proposals need a plan first; not those of an island without two parents."""
+        longer = growth(self._desk.options.history, self._shown)
+        return Usual(others=0.75 * self._crossover, growth=longer)
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Trials join their islands."""

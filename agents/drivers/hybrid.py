@@ -25,6 +25,7 @@ from kernelwright.agents.chat import digest
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.templates import Templates
 from kernelwright.agents.talk import Turn, Useless
+from kernelwright.agents.usual import Usual
 from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Knob, Language, Problem, Proposal
@@ -57,7 +58,7 @@ class Hybrid:
             int, Field(ge=1, description="of C: trials of a template's macros in a round")
         ] = 16,
     ) -> None:
-        self._desk = desk
+        self._desk, self._seeds = desk, seeds
         space, problem, seed, batch = desk.space, desk.problem, desk.seed, desk.batch
         name = f"hybrid {polish}"
 
@@ -77,6 +78,15 @@ class Hybrid:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._way.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """Half of the proposals are the model's until it has written its seeds; of C it writes all
+        but what comes of tuning, which nobody can know.
+        """
+        if isinstance(self._way, Templates):
+            return Usual()
+        return Usual(growth=0.2, share=0.5, most=self._seeds)
 
     def ask(self, n: int) -> list[Proposal]:
         """Proposals of the model first, then of the classical driver.

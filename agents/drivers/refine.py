@@ -18,6 +18,7 @@ from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.memory import failure_of, speedup
 from kernelwright.agents.talk import Draft, Idea, Turn
+from kernelwright.agents.usual import Usual, growth
 from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
@@ -55,6 +56,12 @@ class Refine:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """Questions that grow with every turn."""
+        options, turns = self._desk.options, 0.17 * (self._turns - 1)
+        return Usual(growth=growth(options.history, options.inspirations) + turns)
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember the verdicts that conversations wait for."""

@@ -13,6 +13,7 @@ from kernelwright.agents.agent import agent
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.memory import Row, failure_of, speedup
 from kernelwright.agents.talk import Turn, Useless
+from kernelwright.agents.usual import Usual
 from kernelwright.env.types import Proposal
 from kernelwright.search.trial import Trial
 
@@ -29,6 +30,11 @@ class Sequential:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """A question a proposal, with one trial in it."""
+        return Usual(growth=0.15)
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Go on from the last trial."""

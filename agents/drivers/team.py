@@ -16,6 +16,7 @@ from kernelwright.agents.desk import Desk
 from kernelwright.agents.marks import PLAN, REVIEW, Plan
 from kernelwright.agents.memory import Parent
 from kernelwright.agents.talk import Draft, Idea, Reply, Said, Turn, Useless
+from kernelwright.agents.usual import Usual
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.trial import Trial
 
@@ -43,6 +44,11 @@ class Team:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """A review of every program, and a plan a batch; both are short."""
+        return Usual(others=1 + 1 / self._desk.batch, growth=0.25)
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember what became of the proposals."""

@@ -22,6 +22,7 @@ from kernelwright.agents.drivers.estimate import Estimator
 from kernelwright.agents.marks import ACTION, Action
 from kernelwright.agents.memory import failure_of, speedup
 from kernelwright.agents.talk import Draft, Idea, Said, Turn, Useless
+from kernelwright.agents.usual import Usual
 from kernelwright.env.options import OptionError
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.trial import Trial
@@ -78,6 +79,11 @@ class ToolLoop:
     def stopped(self) -> str | None:
         """Why there is nothing more to propose."""
         return self._desk.stopped
+
+    @property
+    def usual(self) -> Usual:
+        """About three actions lead to a program, where there are as many."""
+        return Usual(others=min(self._steps - 1, 3), growth=0.45)
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Remember the verdicts that sessions wait for, and learn to estimate."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernelwright.env.types import Measurement, Role, Unpaired
+from kernelwright.search.answering import failures_together
 from kernelwright.search.store import Store
 from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.tasks.campaign import FINISHED, TURN
@@ -20,6 +21,8 @@ _KEYS = ("best", "claim", "cache", "failures", "finished", "stop")
 # What is counted in a run and added up over tasks: by itself, and by name.
 _SUMS = ("trials", "served", "calls", "tokens", "usd")
 _COUNTS = ("by_status", "replies", "answered_by", "unanswered")
+# What is merged otherwise.
+_MODELS = ("failures_by", "unpriced")
 
 
 def summarise_tasks(
@@ -38,9 +41,9 @@ def summarise_tasks(
         of the weighted total), ``best claim cache failures finished stop`` as of a run, and
         ``time_ns baseline_ns`` (the best candidate's and the baseline's, null where nothing
         passed); of each task and of all ``trials served calls tokens usd by_status replies
-        answered_by unanswered``; ``total``: the weighted sums over the tasks that have a time,
-        with the baseline where it is the faster; ``unsolved``: the names of the tasks without a
-        valid candidate; ``turns``: how many batches were given out and why.
+        answered_by unanswered failures_by unpriced``; ``total``: the weighted sums over the tasks
+        that have a time, with the baseline where it is the faster; ``unsolved``: the names of the
+        tasks without a valid candidate; ``turns``: how many batches were given out and why.
     """
     events, spent = store.events(), store.spent()
     turns = [e.data for e in events if e.kind == TURN]
@@ -66,6 +69,8 @@ def summarise_tasks(
         "unsolved": [row["name"] for row in rows if row["best"] is None],
         **{key: sum(row[key] for row in rows) for key in _SUMS},
         **{key: _added(row[key] for row in rows) for key in _COUNTS},
+        "failures_by": failures_together(row["failures_by"] for row in rows),
+        "unpriced": list(dict.fromkeys(model for row in rows for model in row["unpriced"])),
         "turns": dict(sorted(Counter(turn["why"] for turn in turns).items())),
         "seconds": spent.search_s + spent.confirm_s,
         "seconds_search": spent.search_s,
@@ -79,12 +84,13 @@ def _row(store: Store | None) -> dict[str, Any]:
     if store is None:
         nothing: dict[str, Any] = {**dict.fromkeys(_KEYS), "failures": [], "finished": False}
         nothing |= dict.fromkeys(_SUMS, 0) | {key: {} for key in _COUNTS}
+        nothing |= {"failures_by": {}, "unpriced": []}
         return {**nothing, "time_ns": None, "baseline_ns": None}
     summary, best = summarise(store), best_trial(store.trials())
     baseline_ns = None if best is None else _baseline_ns(best)
     time_ns = None if baseline_ns is None else baseline_ns / summary["best"]["speedup"]
     return {
-        **{key: summary[key] for key in (*_KEYS, *_SUMS, *_COUNTS)},
+        **{key: summary[key] for key in (*_KEYS, *_SUMS, *_COUNTS, *_MODELS)},
         "time_ns": time_ns,
         "baseline_ns": baseline_ns,
     }

@@ -112,7 +112,6 @@ OPEN = {"name": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
     ("backend", "agents", "priced"),
     [
         (OPEN, {}, False),
-        (OPEN, {"prices": {"other": {"prompt": 1.0, "completion": 1.0}}}, False),
         (OPEN, {"prices": {"m": {"prompt": 1.0, "completion": 1.0}}}, True),
         ({**OPEN, "usd_per_million": {"prompt": 1.0, "completion": 1.0}}, {}, True),
         ({"name": "ensemble", "backends": {"a": OPEN, "b": DEAR}}, {}, False),
@@ -147,6 +146,16 @@ def test_prices_that_are_none_are_refused(agents, path):
     with pytest.raises(ConfigError) as caught:
         api.check(campaign({"usd": 1.0}, **agents))
     assert caught.value.path == path
+
+
+def test_prices_of_a_model_that_no_backend_has_are_refused_with_the_nearest():
+    prices = {"swift": {"prompt": 1.0, "completion": 1.0}}
+    backends = {"a": {"name": "mock", "persona": "swift"}, "b": {"name": "mock"}}
+    several = {"name": "ensemble", "backends": backends}
+    with pytest.raises(ConfigError) as caught:
+        api.check(campaign({"trials": 4}, backend=several, prices=prices))
+    assert (caught.value.path, caught.value.nearest) == ("agents.prices.swift", "mock-swift")
+    assert "mock-swift, mock" in caught.value.expected
 
 
 @pytest.mark.parametrize("usd", [0, -1.0, "1", float("nan"), float("inf")])

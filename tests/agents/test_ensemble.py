@@ -15,8 +15,9 @@ from kernelwright.configs import api
 from kernelwright.configs.errors import ConfigError
 from kernelwright.display.runs import summary_text
 from kernelwright.env.options import OptionError
+from kernelwright.search.answering import failures_by
 from kernelwright.search.store import SqliteStore
-from kernelwright.search.trial import MODEL_CALL
+from kernelwright.search.trial import MODEL_CALL, event
 
 MOCK = {"name": "mock"}
 DOWN = """
@@ -55,6 +56,10 @@ def ensemble(*backends, **options):
 def record_of(folder):
     with SqliteStore(folder / "run.sqlite", readonly=True) as store:
         return store.trials(), store.events()
+
+
+def calls_of(folder):
+    return [e for e in record_of(folder)[1] if e.kind == MODEL_CALL]
 
 
 def by_backend(events):
@@ -130,6 +135,38 @@ def test_one_that_is_down_is_worth_nothing_and_is_left_for_the_others(tmp_path):
     again["agents"] = {"backend": {"name": "replay", "from": str(tmp_path / "run")}}
     api.run(again, tmp_path / "again")
     assert record_of(tmp_path / "run") == record_of(tmp_path / "again")
+
+
+def test_a_dead_member_is_named_in_the_summary_with_its_failures(tmp_path):
+    (tmp_path / "down.py").write_text(DOWN)
+    config = campaign(trials=8)
+    dead = {"name": f"{tmp_path}/down.py:Down", "limits": {"breaker": 1}}
+    backends = {"dead": dead, "cheap": MOCK}
+    options = {"choice": "fixed", "fallback": ["cheap"]}
+    config["agents"]["backend"] |= {"backends": backends, **options}
+    summary = api.run(config, tmp_path / "run")
+    calls = summary["answered_by"]["cheap"]
+    reason = "no route (attempt 1, the last)"  # of the open circuit, too
+    assert summary["failures_by"] == {"dead": {"calls": calls, "first": reason}}
+    assert f"dead: {calls} calls failed: {reason}" in summary_text(summary).splitlines()
+    reasons = {call.data["completion"]["reasons"][0] for call in calls_of(tmp_path / "run")}
+    assert reasons == {reason}
+
+
+def test_a_call_that_nobody_answered_is_a_failure_of_the_first():
+    lost = {"completion": None, "error": {"answered_by": "a", "message": "a: busy"}}
+    older = {"completion": {"answered_by": "b", "down": ["a"]}, "error": None}
+    events = [event(MODEL_CALL, 1, slot, **data) for slot, data in enumerate((lost, older))]
+    assert failures_by(events) == {"a": {"calls": 2, "first": "busy"}}
+
+
+def test_a_limit_of_money_names_the_member_without_a_price(tmp_path):
+    config = campaign(trials=4)
+    (tmp_path / "down.py").write_text(DOWN.replace("True", "False"))
+    config["agents"]["backend"]["backends"]["y"] = {"name": f"{tmp_path}/down.py:Down"}
+    config["budget"] = {"usd": 1.0}
+    with pytest.raises(ConfigError, match="no price of down of y"):
+        api.check(config)
 
 
 def test_weights_leave_out_who_is_down_for_good():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 import yaml
 from contracts import judged
+from rich.console import Console
 
 from kernelwright.configs.comparison import (
     _Run,
@@ -17,6 +19,7 @@ from kernelwright.configs.comparison import (
     plotter,
 )
 from kernelwright.configs.errors import ConfigError
+from kernelwright.display.scores import print_comparison
 from kernelwright.env.types import (
     Arm,
     CacheState,
@@ -231,6 +234,43 @@ def test_a_driver_against_itself_is_no_difference(tmp_path):
     assert sum(block.is_difference for block in blocks) <= 1
     # There is something to differ by.
     assert len({*left, *right}) > 5
+
+
+AGENTS = ["gemm_model_llm", "gemm_model_team"]
+
+
+def test_agents_are_compared_at_an_equal_budget_of_calls():
+    overrides = ["budget={calls: 16}", "agents.backend={name: mock, usd_per_million: 1.0}"]
+    result = compare_configs(AGENTS, seeds=2, within=0.5, overrides=overrides)
+    summary = result["summary"]
+    (target,) = summary["targets"]
+    assert [found["cost"] for found in target["costs"]] == ["calls", "tokens", "usd"]
+    assert [found["budget"] for found in target["costs"]] == [16, None, None]
+    for row in result["rows"]:
+        counts = [row[f"{name}_to_target"] for name in ("evaluations", "calls", "tokens", "usd")]
+        assert all(count is None for count in counts) or all(count > 0 for count in counts)
+        assert row["calls_to_target"] is None or row["calls_to_target"] <= 16
+    first = target["costs"][0]["campaigns"][0]
+    assert first["calls"] == [row["calls_to_target"] for row in result["rows"][:2]]
+    # Without a number of trials curves end where the longest run does.
+    assert summary["curves"][0]["best_at"][-1]["evaluations"] == summary["budget"] > 1
+    console = Console(file=io.StringIO(), width=200)
+    print_comparison(console, summary)
+    assert "calls to 50%" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("configs", "budget", "found"),
+    [
+        (AGENTS, "{trials: 4, seconds: 5}", "seconds"),
+        (AGENTS, "{usd: 1}", "costs nothing"),
+        (GEMM, "{calls: 4}", "asks no model"),
+    ],
+)
+def test_a_budget_that_ends_runs_elsewhere_or_never_is_refused(configs, budget, found):
+    with pytest.raises(ConfigError, match=found) as caught:
+        compare_configs(configs, seeds=1, overrides=[f"budget={budget}"])
+    assert caught.value.path.startswith("budget")
 
 
 def test_several_works_are_compared_together():

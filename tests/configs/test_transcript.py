@@ -45,6 +45,14 @@ def run(tmp_path_factory):
     return folder
 
 
+def test_questions_of_several_priced_models_are_written_again(tmp_path):
+    backends = {"a": {"name": "mock"}, "b": {"name": "mock", "persona": "swift"}}
+    prices = {"mock-swift": {"prompt": 1.0, "completion": 1.0}}
+    agents = {"backend": {"name": "ensemble", "backends": backends}, "prices": prices}
+    api.run(campaign(agents=agents, budget={"trials": 2}), tmp_path / "run")
+    assert prompt_of(tmp_path / "run", "1")["model"] == "ensemble"
+
+
 def test_every_question_of_a_run_is_written_again_as_it_was(run):
     calls = calls_of(run)
     places = {(each.ask, each.slot): each.data for each in calls}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from contracts import judged
 
-from kernelwright.search.comparing import Runs, checkpoints, compared
+from kernelwright.env.types import knob_candidate
+from kernelwright.search.comparing import checkpoints, compared
+from kernelwright.search.counting import EVALUATIONS, Cost, Runs, Spending, costs_of
 from kernelwright.search.efficiency import (
     ALPHA,
     Trajectory,
@@ -18,9 +22,14 @@ from kernelwright.search.efficiency import (
     median_ratio,
     ratio_of,
 )
+from kernelwright.search.plan import Budget
+from kernelwright.search.spending import Spent
+from kernelwright.search.trial import MODEL_CALL, event
 from kernelwright.search.works import geometric_median, geometric_ratio
 
 BUDGET = 64
+NOTHING_SPENT = Spending((Spent(),) * BUDGET, Spent())
+TRIALS = [Cost(EVALUATIONS, BUDGET)]
 
 
 def reaching(*counts):
@@ -30,14 +39,14 @@ def reaching(*counts):
 
 
 def test_the_median_and_its_interval_count_who_did_not_get_there_as_infinite():
-    row = compared([Runs("a", reaching(*[10] * 4, *[None] * 4))], [0.05], BUDGET)["campaigns"][0]
+    row = compared([Runs("a", reaching(*[10] * 4, *[None] * 4))], [0.05], TRIALS)["campaigns"][0]
     assert row == {"config": "a", "runs": 8, "solved": 4, "median": None, "low": 10, "high": None}
-    row = compared([Runs("a", reaching(10, 20, None))], [0.05], BUDGET)["campaigns"][0]
+    row = compared([Runs("a", reaching(10, 20, None))], [0.05], TRIALS)["campaigns"][0]
     assert (row["median"], row["low"], row["high"]) == (20, None, None)
 
 
 def test_curves_say_what_a_user_has_after_so_many_evaluations():
-    summary = compared([Runs("a", reaching(*[10] * 6, *[30] * 3))], [0.05], BUDGET)
+    summary = compared([Runs("a", reaching(*[10] * 6, *[30] * 3))], [0.05], TRIALS)
     (curve,) = summary["curves"]
     assert [row["evaluations"] for row in curve["best_at"]] == [8, 16, 32, 64]
     assert [row["median"] for row in curve["best_at"]] == [2, 1, 1, 1]
@@ -114,8 +123,8 @@ def test_a_claim_that_does_not_stand_among_many_says_so():
     rng = np.random.default_rng(6)
     several = [Runs(str(i), reaching(*rng.integers(5, 60, 20).tolist())) for i in range(5)]
     ahead = Runs("ahead", reaching(*rng.integers(5, 36, 20).tolist()))
-    alone = compared([several[0], ahead], [0.05], BUDGET)["pairs"][0]
-    among = compared([*several, ahead], [0.05], BUDGET)
+    alone = compared([several[0], ahead], [0.05], TRIALS)["pairs"][0]
+    among = compared([*several, ahead], [0.05], TRIALS)
     again = next(p for p in among["pairs"] if (p["left"], p["right"]) == ("0", "ahead"))
     assert among["correction"]["claims"] == 15
     assert (again["ratio"], again["p"]) == (alone["ratio"], alone["p"])
@@ -130,7 +139,7 @@ def test_one_that_needs_twice_as_many_is_found():
     fast = reaching(*rng.integers(8, 16, 20).tolist())
     slow = reaching(*rng.integers(24, 40, 20).tolist())
     runs = [Runs("fast", fast), Runs("slow", slow)]
-    (pair,), (turned,) = (compared(two, [0.05], BUDGET)["pairs"] for two in (runs, runs[::-1]))
+    (pair,), (turned,) = (compared(two, [0.05], TRIALS)["pairs"] for two in (runs, runs[::-1]))
     assert pair["difference"]
     # However they stand in the pair, the ratio runs with the sentence.
     assert pair["ratio"] < 1 < turned["ratio"]
@@ -147,12 +156,79 @@ def test_who_gives_up_early_is_not_ahead(solved):
     there, not_there = Trajectory((2.0,) * 4 + (1.0,), 1.0), Trajectory((2.0,) * 5, 1.0)
     early = Runs("early", (there,) * solved + (not_there,) * (20 - solved))
     late = Runs("late", reaching(*range(15, 35)))
-    summary = compared([early, late], [0.05], BUDGET)
+    summary = compared([early, late], [0.05], TRIALS)
     row, (pair,) = summary["targets"][0]["campaigns"][0], summary["pairs"]
     assert row["at_least"] == [5] * solved + [BUDGET + 1] * (20 - solved)
     # A median of eight or of twelve in twenty may lie on either side.
     expected = "early needs more evaluations to within 5% than late" if not solved else "no diff"
     assert pair["says"].startswith(expected)
+
+
+def spending(*counts, calls=2, tokens=100):
+    """Of runs that make so many calls of so many tokens for each evaluation."""
+    trials = [judged(n, knob_candidate({"a": n}), 0.0, ask=n + 1) for n in range(BUDGET)]
+    events = [
+        replace(event(MODEL_CALL, trial.ask, slot), tokens=tokens)
+        for trial in trials
+        for slot in range(calls)
+    ]
+    return (Spending.of(trials, events),) * len(counts)
+
+
+def test_calls_and_tokens_are_counted_to_the_target_where_a_model_is_asked():
+    counts = [*range(10, 21), None]
+    fast = Runs("fast", reaching(*counts), spending(*counts))
+    slow = Runs("slow", reaching(*counts), spending(*counts, calls=6))
+    costs = costs_of(Budget(trials=BUDGET, calls=400), [fast, slow])
+    assert [(cost.name, cost.limit) for cost in costs] == [
+        ("evaluations", 64),
+        ("calls", 400),
+        ("tokens", None),
+    ]  # and no money, of which none was spent
+    target = compared([fast, slow], [0.05], costs)["targets"][0]
+    calls, tokens = target["costs"]
+    assert calls["campaigns"][0]["calls"] == [*range(20, 41, 2), None]
+    assert calls["campaigns"][1]["calls"][:2] == [60, 66]
+    assert [row["at_least"][-1] for row in calls["campaigns"]] == [401, 401]
+    assert calls["campaigns"][0]["solved"] == 11
+    said = "slow needs more calls to within 5% than fast: slow / fast = 3.00"
+    assert calls["pairs"][0]["says"].startswith(said)
+    assert calls["pairs"][0]["says"].endswith("unsolved runs counted as one more than the budget")
+    # Of tokens it is not known how many there would have been.
+    assert tokens["pairs"][0]["difference"] is None
+    assert "2 unsolved runs, and no budget of tokens" in tokens["pairs"][0]["says"]
+    # The claims of all costs share one error rate.
+    assert target["pairs"][0]["difference"] is False
+
+
+def test_calls_of_an_agent_that_counts_its_own_asks_belong_to_those_of_the_campaign():
+    """One that asks its model in the campaign's asks 1 and 4, which are its first and second."""
+    trials = [judged(n, knob_candidate({"a": n}), 0.0, ask=n + 1) for n in range(5)]
+    made = [(1, 0, trials[0]), (2, 0, None), (2, 1, trials[3])]
+    events = []
+    for ask, slot, trial in made:
+        events.append(event(MODEL_CALL, ask, slot))
+        if trial is not None:
+            events.append(event("proposed", ask, slot, key=trial.candidate.key))
+    after = Spending.of(trials, events).after
+    assert [spent.calls for spent in after] == [1, 1, 1, 3, 3]
+
+
+def test_who_asks_no_model_is_compared_by_evaluations_alone():
+    counts = [10] * 6
+    free = Runs("free", reaching(*counts), (NOTHING_SPENT,) * 6)
+    paid = Runs("paid", reaching(*counts), spending(*counts))
+    costs = costs_of(Budget(trials=BUDGET), [free, paid])
+    target = compared([free, paid], [0.05], costs)["targets"][0]
+    assert target["pairs"][0]["difference"] is False
+    assert "a run came there without calls" in target["costs"][0]["pairs"][0]["says"]
+
+
+def test_money_has_no_next_step():
+    assert Cost("usd", 2.0).beyond(2.1) == 2.1
+    assert Cost("usd", 2.0).beyond(1.0) == 2.0
+    assert Cost("calls", 10).beyond(4) == 11
+    assert Cost("tokens").beyond(40) == 41
 
 
 def test_works_are_averaged_by_their_logarithms():
