@@ -83,7 +83,7 @@ def test_its_calls_are_in_the_record_and_the_summary(tmp_path):
         (a, s) for a in (1, 2) for s in range(4)
     ]
     assert summary["tokens"] == sum(e.tokens for e in calls) > 0
-    assert f"model: {summary['tokens']} tokens" in summary_text(summary)
+    assert f"calls, {summary['tokens']:,} tokens" in summary_text(summary)
     told = prompt_of(tmp_path / "run", "2")
     assert told["messages"] == [{"role": "user", "content": "give me knobs"}]
 

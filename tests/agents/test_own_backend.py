@@ -78,7 +78,7 @@ def test_limits_hold_of_a_backend_that_counts_nothing(tmp_path, budget, rule):
     assert sum(spent[:-1]) < budget[rule] <= sum(spent)
     assert summary["stop"]["rule"] == rule
     assert all(call.data["completion"]["usage_estimated"] for call in calls)
-    assert f"model: {summary['tokens']} tokens" in summary_text(summary)
+    assert f"calls, {summary['tokens']:,} tokens" in summary_text(summary)
 
 
 def test_a_backend_without_prices_does_not_start_under_a_limit_of_money(tmp_path):
@@ -89,8 +89,8 @@ def test_a_backend_without_prices_does_not_start_under_a_limit_of_money(tmp_path
 def test_money_that_nobody_counts_is_not_called_nothing(tmp_path):
     summary = api.run(campaign(tmp_path, {"trials": 4}), tmp_path / "run")
     assert summary["unpriced"] == ["guess"]
-    said = f"model: {summary['tokens']} tokens, money not counted (no price of guess)"
-    assert said in summary_text(summary).splitlines()
+    said = f" {summary['tokens']:,} tokens, money not counted (no price of guess)"
+    assert f"model: {summary['calls']} calls,{said}" in summary_text(summary).splitlines()
     assert said in summary_text(api.show(tmp_path / "run"))
 
 
@@ -167,7 +167,7 @@ def test_retries_are_for_what_a_standard_error_says_may_pass():
 
 
 def test_a_backend_that_fails_in_passing_ends_the_run_with_one_sentence(tmp_path):
-    refused = "BackendError: ConnectionRefusedError: connection refused"
+    refused = "the last: ConnectionRefusedError: connection refused"
     with pytest.raises(DriverError, match=refused):
         api.run(campaign(tmp_path, {"trials": 4}, broken=True), tmp_path / "run")
     kinds = [call.data["error"]["kind"] for call in calls_of(tmp_path / "run")]

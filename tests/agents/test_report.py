@@ -115,6 +115,7 @@ def test_the_faults_fit_a_terminal_and_say_what_a_candidate_is():
     ]
     nothing = {"replies": {}, "answered_by": {}, "calls": 0, "tokens": 0, "usd": 0.0}
     nothing["unanswered"] = {"calls": 0, "tokens": 0, "usd": 0.0}
+    nothing |= {"failures_by": {}, "unpriced": []}
     found = {"rows": rows, "believed": {}, "seconds": 0.0}
     lines = model_lines({**nothing, "simulated": found})
     assert "  candidate: proposed, and not judged" in lines
