@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from bisect import insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -86,6 +86,11 @@ class Memory:
         """Whether the same program was tried or has been proposed, however it is spelled."""
         form = self._dialect.form(candidate)
         return form in self._forms or form in self._pending
+
+    def candidates(self) -> Iterator[Candidate]:
+        """What was tried, and what is proposed and not judged."""
+        yield from (trial.candidate for trial in self._forms.values())
+        yield from self._pending.values()
 
     def repeat(self, candidate: Candidate) -> str:
         """Remember what was proposed again, so that it is listed, and say what came of it."""

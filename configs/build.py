@@ -153,7 +153,7 @@ def _driver_factory(
     budget = budget_of(campaign)
     context = None
     if campaign.backend is not None:
-        context = surroundings_of(campaign, problem, target, state)
+        context = surroundings_of(campaign, problem, target, space.language, state)
         unread = [key for key in ("context", "retrieval") if document.get("agents", key)]
         if unread and "context" not in wanted:
             expected = f"a driver whose prompts take one ({choice.name} does not)"

@@ -191,7 +191,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         prompt = _prompt(document, file.agents.prompt, folder, files)
         path = ("agents", "backend")
         backend = choose(document, path, file.agents.backend, folder, files)
-        check_retrieval(document, file.agents, folder, files)
+        check_retrieval(document, file, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
         expected = "at least one of trials, seconds, calls, tokens, usd"
         raise document.error(("budget",), expected, "none")

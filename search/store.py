@@ -59,7 +59,11 @@ CREATE TABLE IF NOT EXISTS sittings (
 """
 
 
-_VERDICTS = "SELECT trial, stage, verdict FROM verdicts ORDER BY trial, stage, round"
+# The trials that were confirmed, and some of the greatest objective.
+_LEADING = (
+    "SELECT trial FROM verdicts WHERE stage = 'confirm' UNION SELECT number FROM (SELECT number"
+    " FROM trials WHERE objective IS NOT NULL ORDER BY objective DESC, number LIMIT ?)"
+)
 
 
 class StoreError(RuntimeError):
@@ -383,7 +387,14 @@ class SqliteStore:
     def trials(self) -> list[Trial]:
         """All trials in order."""
         with self._whole():
-            return self._trials()
+            return self._trials("SELECT number FROM trials")
+
+    def leading(self, most: int) -> list[Trial]:
+        """The confirmed trials, and of all so many of the greatest objective, in order: a look at
+        many runs has no time for the rest.
+        """
+        with self._whole():
+            return self._trials(_LEADING, most)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -394,15 +405,22 @@ class SqliteStore:
             what = str(error).splitlines()[0]
             raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
 
-    def _trials(self) -> list[Trial]:
+    def _trials(self, numbers: str, *values: object) -> list[Trial]:
+        """The trials whose numbers a query finds."""
         verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
         order = {stage: i for i, stage in enumerate(Stage)}
-        for number, stage, text in self._read(_VERDICTS):
+        judgements = (
+            f"SELECT trial, stage, verdict FROM verdicts WHERE trial IN ({numbers})"
+            " ORDER BY trial, stage, round"
+        )
+        for number, stage, text in self._read(judgements, *values):
             verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, unpacked(text))))
         names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
         trials = []
-        for values in self._read(f"SELECT {', '.join(names)} FROM trials ORDER BY number"):
-            row = dict(zip(names, values, strict=True))
+        columns = ", ".join(names)
+        query = f"SELECT {columns} FROM trials WHERE number IN ({numbers}) ORDER BY number"
+        for cells in self._read(query, *values):
+            row = dict(zip(names, cells, strict=True))
             row["candidate"] = loads(Candidate, unpacked(row["candidate"]))
             row["parents"] = tuple(json.loads(row["parents"]))
             judged = verdicts[row["number"]]
