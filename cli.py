@@ -62,7 +62,10 @@ def _fail(
         none = dict.fromkeys(("file", "line", "path", "expected", "nearest"))
         _print_json(body or {"error": {**none, "found": message}})
     else:
-        sys.stderr.write(f"kernelwright: {message}\n")
+        from kernelwright.evaluators.cpu.text import printable
+
+        # It may quote a server, a model or a file.
+        sys.stderr.write(f"kernelwright: {printable(message)}\n")
     raise typer.Exit(code)
 
 
@@ -118,7 +121,9 @@ def _show_cause(error: Exception) -> None:
     if error.__cause__ is not None and not isinstance(error.__cause__, BackendError):
         import traceback
 
-        sys.stderr.write("".join(traceback.format_exception(error.__cause__)))
+        from kernelwright.evaluators.cpu.text import printable
+
+        sys.stderr.write(printable("".join(traceback.format_exception(error.__cause__))))
 
 
 @app.callback(invoke_without_command=True)

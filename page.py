@@ -5,16 +5,21 @@ the width of a terminal, with what follows indented.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from kernelwright.evaluators.cpu.text import printable
 
 # How much deeper than a statement its further lines stand.
 HANGING = 2
 
 
 class Page(Console):
-    """A console that wraps statements on a terminal. There is no markup in them.
+    """A console that wraps statements on a terminal. There is no markup in them, and what they
+    quote of models, programs and files moves no cursor.
 
     ``COLUMNS`` says how wide a terminal is, and not that there is one: some programs (readline)
     leave it to whatever they start, and a pipe's lines must not depend on that.
@@ -30,6 +35,15 @@ class Page(Console):
             if self.is_terminal:
                 objects = tuple(wrapped(each, self.width) for each in objects)
         super().print(*objects, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """As `Console.render`; whatever is shown, its words are no orders to the terminal."""
+        for segment in super().render(renderable, options):
+            is_text = not segment.control and not segment.text.isprintable()
+            text = printable(segment.text) if is_text else segment.text
+            yield segment._replace(text=text)
 
 
 def wrapped(text: str, width: int) -> str:

@@ -80,10 +80,12 @@ def agent(name: str, *, without: tuple[str, ...] = (), **defaults: Any) -> Calla
             inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default)
             for option, default in shared.items()
         ]
-        hints = get_type_hints(made, include_extras=True)
+        hints = get_type_hints(__init__) | get_type_hints(made, include_extras=True)
         hints |= {option: kinds[option] for option in shared}
-        __init__.__annotations__ |= {k: v for k, v in hints.items() if k not in ("desk", "return")}
+        hints = {name: hint for name, hint in hints.items() if name not in ("desk", "given")}
+        __init__.__annotations__ = hints
         __init__.__signature__ = inspect.Signature([*parts, *own, *options])  # type: ignore[attr-defined]
+        __init__.__wrapped__ = made  # type: ignore[attr-defined]
         cls.__init__ = __init__
         return cls
 

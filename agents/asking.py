@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from kernelwright.agents.chat import (
@@ -126,7 +126,15 @@ class Asker:
         if not isinstance(answer, Completion | BackendError):
             found = f"{type(answer).__name__} {answer!r:.80}"
             raise TypeError(f"backend {self._backend.model}: expected a Completion, found {found}")
-        return answer
+        return storable(answer) if isinstance(answer, Completion) else answer
+
+
+def storable(answer: Completion) -> Completion:
+    """A completion without lone surrogates, which no record can hold, whoever sent them."""
+    told = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    texts = {name: value for name, value in told.items() if isinstance(value, str)}
+    clean = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+    return answer if clean == texts else replace(answer, **clean)  # type: ignore[arg-type]
 
 
 def call_event(

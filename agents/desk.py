@@ -12,6 +12,7 @@ from typing import Any
 from kernelwright.agents.asking import Asker, Sampling
 from kernelwright.agents.chat import ChatModel, Message, canonical_schema, digest
 from kernelwright.agents.context.prompter import Prompter
+from kernelwright.agents.context.safe import clean
 from kernelwright.agents.context.surroundings import NOTHING, Surroundings
 from kernelwright.agents.dialects import dialect_for
 from kernelwright.agents.dialects.fences import fenced
@@ -156,7 +157,11 @@ class Desk:
 
     def program(self, candidate: Candidate) -> str:
         """A candidate as a fenced block."""
-        return fenced(self.dialect.show(candidate), self.dialect.fence)
+        return fenced(clean(self.dialect.show(candidate)), self.dialect.fence)
+
+    def line(self, candidate: Candidate) -> str:
+        """A candidate in one line, for lists."""
+        return self.memory.line(candidate)
 
     def parent(self, candidate: Candidate) -> Parent:
         """How a candidate is shown that is to be improved, with what is known of it."""

@@ -1,12 +1,6 @@
-"""Edits of a text: blocks that say which lines are to be found, and what takes their place.
+"""Edits of a text, applied: lines that are to be found, and what takes their place.
 
-    <<<<<<< SEARCH
-    lines of the text
-    =======
-    lines that take their place
-    >>>>>>> REPLACE
-
-Every block is looked for in the text as it was shown, so their order means nothing. What a block
+Every edit is looked for in the text as it was shown, so their order means nothing. What a block
 has alike on both sides is where it belongs and stays as the text has it; only what differs is
 changed. Models copy badly, so lines are matched in steps (`agents.places`), and what fits no place
 or several is refused with a reason that it can be mended by.
@@ -19,55 +13,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
-from kernelwright.agents.places import Lines, Place, nearest, places, squeezed
+from kernelwright.agents.edit_blocks import Edit, Misfit, is_elided
+from kernelwright.agents.lines import Lines, squeezed
+from kernelwright.agents.places import Place, nearest, places
 from kernelwright.env.spaces.source import marker
 
-MOST_EDITS = 32
-MisfitKind = Literal[
-    "malformed",
-    "empty",
-    "elided",
-    "idle",
-    "nowhere",
-    "several",
-    "unshown",
-    "unknown_name",
-    "outside",
-    "overlap",
-]
-_SEARCH = re.compile(r"\s*<{5,}\s*(?:SEARCH|ORIGINAL|HEAD)?\s*", re.IGNORECASE)
-_MIDDLE = re.compile(r"\s*={5,}\s*")
-_REPLACE = re.compile(r"\s*>{5,}\s*(?:REPLACE|UPDATED)?\s*", re.IGNORECASE)
-# A line in the place of others: dots, as they are or in a comment, or words to that effect.
-_ELIDED = re.compile(
-    r"\s*(?:(?://+|/\*+)\s*)?(?:\.{3,}|…).*"
-    r"|\s*(?://+|/\*+).*\b(?:existing code|rest of|unchanged|same as before|omitted)\b.*",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Lines to be found, and what takes their place."""
-
-    search: tuple[str, ...]
-    replace: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """Why edits are not applied: a class, and a sentence that they can be mended by."""
-
-    kind: MisfitKind
-    reason: str
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(MisfitKind):
-            expected = ", ".join(get_args(MisfitKind))
-            raise ValueError(f"Misfit.kind: expected one of {expected}, found {self.kind!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,51 +43,6 @@ class Hunk:
 
 
 Hunks: TypeAlias = tuple[Hunk, ...]
-
-
-def has_edits(block: str) -> bool:
-    """Whether a block's text looks like edits."""
-    return any(line.strip() and _SEARCH.fullmatch(line) for line in block.split("\n"))
-
-
-def read_edits(block: str) -> tuple[Edit, ...] | Misfit:
-    """The edits of a block's text, in order."""
-    edits: list[Edit] = []
-    search: list[str] | None = None
-    replace: list[str] | None = None
-    for number, line in enumerate(block.split("\n"), start=1):
-        if search is None:
-            if _SEARCH.fullmatch(line) and line.strip():
-                search = []
-            elif re.search(r"[;{}()=>]", line):
-                return _malformed(number, "<<<<<<< SEARCH", line)
-        elif _SEARCH.fullmatch(line):
-            wanted = "=======" if replace is None else ">>>>>>> REPLACE"
-            return _malformed(number, wanted, line)
-        elif replace is None:
-            if _REPLACE.fullmatch(line):
-                return _malformed(number, "=======", line)
-            if _MIDDLE.fullmatch(line):
-                replace = []
-            else:
-                search.append(line.rstrip("\r"))
-        elif _MIDDLE.fullmatch(line):
-            return _malformed(number, ">>>>>>> REPLACE", line)
-        elif _REPLACE.fullmatch(line):
-            edits.append(Edit(tuple(search), tuple(replace)))
-            search = replace = None
-        else:
-            replace.append(line.rstrip("\r"))
-    if search is not None:
-        wanted = "=======" if replace is None else ">>>>>>> REPLACE"
-        return Misfit("malformed", f"edit {len(edits) + 1}: expected a line {wanted}, found none")
-    if not 0 < len(edits) <= MOST_EDITS:
-        return Misfit("malformed", f"expected 1 to {MOST_EDITS} edits, found {len(edits)}")
-    return tuple(edits)
-
-
-def _malformed(number: int, wanted: str, line: str) -> Misfit:
-    return Misfit("malformed", f"line {number}: expected a line {wanted}, found {line.strip():.80}")
 
 
 def regions_of(text: str, names: Sequence[str]) -> tuple[Region, ...]:
@@ -196,7 +104,7 @@ def _hunks(lines: Lines, edit: Edit, number: int) -> Hunks | Misfit:
     if not any(line.strip() for line in edit.search):
         return Misfit("empty", "expected lines of the parent to be found, found none")
     for line in (*edit.search, *edit.replace):
-        if _ELIDED.fullmatch(line) and squeezed(line) not in lines.squeezed:
+        if is_elided(line) and squeezed(line) not in lines.squeezed:
             reason = f"expected every line written out, found {line.strip()!r:.80}"
             return Misfit("elided", reason)
     if list(map(squeezed, edit.search)) == list(map(squeezed, edit.replace)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from kernelwright.agents.chat import BudgetSpentError, ChatRequest, most_cost
 from kernelwright.search.plan import Budget
@@ -23,7 +24,8 @@ class Ledger:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._spent = Spent()
-        self._reserved: dict[str, Spent] = {}
+        # By request: the same one may be on its way several times.
+        self._reserved: dict[str, list[Spent]] = {}
         self._lock = threading.Lock()
 
     def hear(self, event: Event) -> None:
@@ -34,7 +36,7 @@ class Ledger:
             with self._lock:
                 # The payload holds the key; it is long, and read by others.
                 for key in [key for key in self._reserved if key in event.payload]:
-                    del self._reserved[key]
+                    self._drop(key)
                 self._spent += Spent.of(event)
 
     def tell(self, trials: Sequence[Trial]) -> None:
@@ -49,12 +51,21 @@ class Ledger:
         tokens, usd = most_cost(request, usd_per_million)
         most = Spent(1, tokens, Spent.picodollars(usd))
         with self._lock:
-            reached = limit_reached(self._budget, sum(self._reserved.values(), self._spent))
+            on_their_way = chain.from_iterable(self._reserved.values())
+            reached = limit_reached(self._budget, sum(on_their_way, self._spent))
             if reached is not None:
                 raise BudgetSpentError(f"budget.{reached[0]}: {reached[1]}")
-            self._reserved[request.key] = most
+            self._reserved.setdefault(request.key, []).append(most)
 
     def release(self, request: ChatRequest) -> None:
         """A call came to nothing."""
         with self._lock:
-            self._reserved.pop(request.key, None)
+            self._drop(request.key)
+
+    def _drop(self, key: str) -> None:
+        """One call of this request is no longer on its way."""
+        waiting = self._reserved.get(key, [])
+        if waiting:
+            waiting.pop()
+        if not waiting:
+            self._reserved.pop(key, None)

@@ -87,6 +87,10 @@ class Memory:
         form = self._dialect.form(candidate)
         return form in self._forms or form in self._pending
 
+    def has_tried(self, candidate: Candidate) -> bool:
+        """Whether the same program was judged."""
+        return self._dialect.form(candidate) in self._forms
+
     def candidates(self) -> Iterator[Candidate]:
         """What was tried, and what is proposed and not judged."""
         yield from (trial.candidate for trial in self._forms.values())
@@ -108,7 +112,7 @@ class Memory:
 
     def refuse(self, candidate: Candidate, code: str, reason: str) -> None:
         """Remember a candidate that the space refused."""
-        self._fail(Failure(self._line(candidate), "illegal", code, _detail(reason)))
+        self._fail(Failure(self.line(candidate), "illegal", code, _detail(reason)))
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of proposals. What was proposed and dropped is forgotten."""
@@ -123,7 +127,7 @@ class Memory:
                 insort(self._best, (-trial.objective, trial.number, trial), key=lambda x: x[:2])
                 del self._best[max(self._history, self._parents) :]
                 continue
-            self._fail(failure_of(self._line(trial.candidate), trial))
+            self._fail(failure_of(self.line(trial.candidate), trial))
 
     def _fail(self, failure: Failure) -> None:
         code = f" ({failure.code})" if failure.code else ""
@@ -185,13 +189,13 @@ class Memory:
             if len(chosen) < self._history:
                 chosen[trial.number] = trial
         return [
-            Row(self._line(trial.candidate), speedup(trial), trial.number)
+            Row(self.line(trial.candidate), speedup(trial), trial.number)
             for trial in sorted(chosen.values(), key=_order)
         ]
 
     def pending(self) -> list[str]:
         """What has been proposed and not judged, in order."""
-        return [self._line(candidate) for candidate in self._pending.values()]
+        return [self.line(candidate) for candidate in self._pending.values()]
 
     def failures(self) -> list[Failure]:
         """The latest failures, latest first."""
@@ -201,7 +205,8 @@ class Memory:
         """How often each class of failure came up, the most frequent first."""
         return sorted(self._failed.items(), key=lambda item: (-item[1], item[0]))
 
-    def _line(self, candidate: Candidate) -> str:
+    def line(self, candidate: Candidate) -> str:
+        """A candidate in one line that may stand between backticks."""
         line = self._lines.get(candidate.key)
         if line is None:
             line = self._lines[candidate.key] = one_line(self._dialect.brief(candidate), MOST_LINE)

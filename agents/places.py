@@ -12,7 +12,9 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import islice
+
+from kernelwright.agents.lines import Lines, runs, squeezed
 
 # An alignment is taken if its lines are so much alike on average, where a line left out on either
 # side counts against it, and if no other is within the margin or it has every line right that
@@ -25,53 +27,11 @@ LEAST_CHANGED = 0.85
 LEAST_ANCHOR = 6  # characters of a line that tells where it stands
 SKIPPED_HERE = 0.3
 SKIPPED_THERE = 0.7
+# What an alignment may cost: pairs of lines, and of their characters.
 MOST_PAIRS = 8_000
-_COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
-def squeezed(line: str) -> str:
-    """A line without the blanks that mean nothing."""
-    return re.sub(r" ?([^\w ]) ?", r"\1", " ".join(line.split()))
-
-
-def without_comments(text: str) -> str:
-    """A C text with blanks for its comments, line for line."""
-
-    def blank(found: re.Match[str]) -> str:
-        word = found[0]
-        return word if word[0] in "\"'" else " " + "\n" * word.count("\n")
-
-    return _COMMENT.sub(blank, text)
-
-
-@dataclass(frozen=True)
-class Lines:
-    """A text by lines, in the forms in which they are compared."""
-
-    raw: tuple[str, ...]
-
-    @classmethod
-    def of(cls, text: str) -> Lines:
-        """The lines of a text."""
-        return cls(tuple(text.split("\n")))
-
-    @cached_property
-    def squeezed(self) -> tuple[str, ...]:
-        """Each line without the blanks that mean nothing."""
-        return tuple(map(squeezed, self.raw))
-
-    @cached_property
-    def code(self) -> tuple[str, ...]:
-        """The same without comments."""
-        return tuple(map(squeezed, without_comments("\n".join(self.raw)).split("\n")))
-
-    @cached_property
-    def words(self) -> tuple[tuple[str, int], ...]:
-        """The words and signs of the code, each with its line."""
-        return tuple(
-            (word, at) for at, line in enumerate(self.code) for word in _TOKEN.findall(line)
-        )
+MOST_CHARACTER_PAIRS = 32_000_000
+# So many places are told apart; that there are more says nothing new.
+MOST_PLACES = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,26 +112,26 @@ def _windows(text: Sequence[str], wanted: Sequence[str], *, skip: bool) -> list[
     there = [j for j, line in enumerate(text) if line or not skip]
     if not any(wanted[i].strip() for i in here):
         return []
+    found = runs([text[j] for j in there], [wanted[i] for i in here])
     return [
         dict(zip(here, there[start : start + len(here)], strict=True))
-        for start in range(len(there) - len(here) + 1)
-        if all(text[there[start + k]] == wanted[i] for k, i in enumerate(here))
+        for start in islice(found, MOST_PLACES)
     ]
 
 
 def _broken_otherwise(lines: Lines, search: Lines, code: tuple[bool, ...]) -> tuple[Place, ...]:
     """The same code with other line breaks: whole lines of the text that have the words wanted."""
     wanted, text = [word for word, _ in search.words], lines.words
-    found = []
-    for start in range(len(text) - len(wanted) + 1 if wanted else 0):
-        end = start + len(wanted)
-        if any(text[start + k][0] != word for k, word in enumerate(wanted)):
-            continue
-        opens = start == 0 or text[start - 1][1] != text[start][1]
-        closes = end == len(text) or text[end][1] != text[end - 1][1]
-        if opens and closes:
-            found.append(_by_words(lines, search, start, code))
-    return tuple(found)
+    if not wanted:
+        return ()
+    size = len(wanted)
+    starts = (
+        start
+        for start in runs([word for word, _ in text], wanted)
+        if (start == 0 or text[start - 1][1] != text[start][1])
+        and (start + size == len(text) or text[start + size][1] != text[start + size - 1][1])
+    )
+    return tuple(_by_words(lines, search, at, code) for at in islice(starts, MOST_PLACES))
 
 
 def _by_words(lines: Lines, search: Lines, start: int, code: tuple[bool, ...]) -> Place:
@@ -191,11 +151,8 @@ def _parts(lines: Lines, search: Lines, code: tuple[bool, ...]) -> tuple[Place, 
     first, last = wanted[0][0].isalnum(), wanted[0][-1].isalnum()
     edges = r"(?<!\w)" * first, r"(?!\w)" * last
     pattern = re.compile(edges[0] + re.escape(wanted[0]) + edges[1])
-    return tuple(
-        Place({0: j}, code, part=found.span())
-        for j, line in enumerate(lines.raw)
-        for found in pattern.finditer(line)
-    )
+    found = ((j, each) for j, line in enumerate(lines.raw) for each in pattern.finditer(line))
+    return tuple(Place({0: j}, code, part=each.span()) for j, each in islice(found, MOST_PLACES))
 
 
 def _alike(lines: Lines, search: Lines, code: tuple[bool, ...]) -> tuple[Place, ...]:
@@ -203,6 +160,8 @@ def _alike(lines: Lines, search: Lines, code: tuple[bool, ...]) -> tuple[Place, 
     here = [i for i, line in enumerate(search.code) if line]
     there = [j for j, line in enumerate(lines.code) if line]
     if len(here) < 2 or len(here) * len(there) > MOST_PAIRS:
+        return ()
+    if sum(map(len, search.code)) * sum(map(len, lines.code)) > MOST_CHARACTER_PAIRS:
         return ()
     alike = [[_ratio(search.code[i], lines.code[j]) for j in there] for i in here]
     best, pairs = _aligned(alike)

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.asking import differing, differing_parts, error_data
-from kernelwright.agents.chat import BackendError, ChatRequest, Completion, line_hashes
+from kernelwright.agents.asking import answer_of, differing, differing_parts, error_data
+from kernelwright.agents.chat import BackendError, ChatRequest, Completion, digest, line_hashes
 from kernelwright.agents.questions import in_full
 from kernelwright.search.store import DATABASE, SqliteStore
 from kernelwright.search.trial import MODEL_CALL
 
 ENDING = ".json"
+# Of a recording: question and answer are a few megabytes at most.
+MOST_BYTES = 64 * 1024 * 1024
 # A mismatch in what stands first is the nearer one the less it changes of the question.
 _SETTINGS = ("model", "max_tokens", "temperature", "seed", "schema")
 
@@ -110,7 +112,8 @@ def write_recording(folder: Path, data: Mapping[str, Any]) -> None:
     """Keep an exchange in a folder, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{data['key']}{ENDING}"
-    temporary = place.with_name(f".{place.name}.new")
+    # Two processes may record one answer.
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.new")
     with temporary.open("w", encoding="utf-8") as file:
         json.dump(data, file, indent=1, sort_keys=True)
         file.flush()
@@ -127,18 +130,70 @@ def _read(folder: Path) -> dict[str, Mapping[str, Any]]:
     if is_run(folder):
         with SqliteStore(folder / DATABASE, readonly=True) as store:
             calls = {(e.ask, e.slot): e.data for e in store.events() if e.kind == MODEL_CALL}
-        whole = (in_full(data, lambda *at: calls[at]) for data in calls.values())
-        return {str(data["key"]): data for data in whole}
+        whole = [_in_full(folder, at, calls) for at in calls]
+        return {data["key"]: data for data in whole}
     if not folder.is_dir():
         raise RecordingError(f"expected a run's folder or one of recordings, found {folder}")
-    found = {}
-    for place in sorted(folder.glob(f"*{ENDING}")):
-        try:
-            data = json.loads(place.read_text(encoding="utf-8"))
-            key = str(data["key"])
-            _ = data["request"]["model"], data["completion"], data["error"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            what = f"{type(error).__name__}: {error}"
-            raise RecordingError(f"{place}: expected a recording, found {what}") from None
-        found[key] = data
-    return found
+    return {place.stem: _recording(place) for place in sorted(folder.glob(f"*{ENDING}"))}
+
+
+def _in_full(
+    folder: Path, at: tuple[int, int], calls: Mapping[tuple[int, int], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The exchange at an ask and a slot of a run, with what it refers to.
+
+    Raises:
+        RecordingError: as `_is_sound`.
+    """
+    where = f"{folder}: call {at[1]} of ask {at[0]}"
+    try:
+        data = in_full(calls[at], lambda *other: calls[other])
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        what = f"{type(error).__name__}: {str(error).splitlines()[0]:.200}"
+        raise RecordingError(f"{where}: expected a recorded answer, found {what}") from None
+    # A run keeps hashes of messages short where the key says that they differ.
+    _is_sound(where, data, has_whole_hashes="new" not in data)
+    return data
+
+
+def _recording(place: Path) -> Mapping[str, Any]:
+    """The exchange in a file.
+
+    Raises:
+        RecordingError: if it is none, is too large, or is one of another name.
+    """
+    try:
+        size = place.stat().st_size
+        if size > MOST_BYTES:
+            raise ValueError(f"{size} bytes, more than {MOST_BYTES}")
+        data = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise RecordingError(f"{place}: expected a recording, found {what}") from None
+    if not isinstance(data, dict):
+        raise RecordingError(f"{place}: expected a recording, found {data!r:.80}")
+    _is_sound(f"{place}", data)
+    if data["key"] != place.stem:
+        expected = f"a recording of the request that the file is named after, found {data['key']}"
+        raise RecordingError(f"{place}: expected {expected}")
+    return data
+
+
+def _is_sound(where: str, data: Mapping[str, Any], *, has_whole_hashes: bool = True) -> bool:
+    """Whether an exchange is one: true, or an error.
+
+    Raises:
+        RecordingError: if a part is missing, cannot be read, or belongs to another request.
+    """
+    try:
+        key, request, lines = data["key"], data["request"], data["lines"]
+        if has_whole_hashes and key != digest(request):
+            raise ValueError("another key than the request's")
+        texts = [text for _, text in data.get("messages", ())]
+        if not all(isinstance(text, str) for text in (request["model"], *lines, *texts)):
+            raise TypeError("something else in the place of a text")
+        answer_of(data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        what = f"{type(error).__name__}: {str(error).splitlines()[0]:.200}"
+        raise RecordingError(f"{where}: expected a recorded answer, found {what}") from None
+    return True

@@ -49,19 +49,19 @@ def confusion(
     """
     events = list(events)
     classes = classified(events)
-    keys = {(e.ask, e.slot): e.data["key"] for e in events if e.kind == "proposed"}
+    keys = {(e.ask, e.slot): e.data.get("key") for e in events if e.kind == "proposed"}
     statuses = {t.candidate.key: _filed(t) for t in trials}
     out: Counter[tuple[str, str]] = Counter()
     for e in events:
         if e.kind != "model_call":
             continue
         place = (e.ask, e.slot)
-        injected = ((e.data["completion"] or {}).get("injected")) or OK
+        injected = ((e.data.get("completion") or {}).get("injected")) or OK
         if not variants:
             injected = injected.partition(":")[0]
         found = classes[place]
         if found == "candidate":
-            found = statuses.get(keys.get(place, ""), found)
+            found = statuses.get(keys.get(place) or "", found)
         out[injected, found] += 1
     return dict(sorted(out.items()))
 
@@ -79,7 +79,7 @@ def simulated(events: Iterable[Event], trials: Iterable[Trial]) -> dict[str, Any
         cheats passed, by their tags.
     """
     events, trials = list(events), list(trials)
-    calls = [e.data["completion"] or {} for e in events if e.kind == "model_call"]
+    calls = [e.data.get("completion") or {} for e in events if e.kind == "model_call"]
     if not any(call.get("injected") for call in calls):
         return None
     cells = confusion(events, trials)

@@ -23,12 +23,15 @@ from typing import Any, TypeAlias
 from kernelwright.agents.asking import Asker
 from kernelwright.agents.chat import BackendError, BudgetSpentError, Malformed, Message, classify
 from kernelwright.agents.context.fitting import Fitting
+from kernelwright.agents.context.safe import one_line
 from kernelwright.agents.context.surroundings import CUT
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.memory import Memory
+from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.driver import Journal
+from kernelwright.search.drivers.pool import EXHAUSTED
 from kernelwright.search.trial import event
 
 # Replies in a row without a proposal before the model is given up.
@@ -39,6 +42,9 @@ MOST_REASON = 1000
 TOO_LONG = "too_long"
 # What a call without a completion is filed under by the kind of its error, if not as lost.
 _FILED = {"content": "unparsable", "repairable": TOO_LONG}
+MOST_TOLD = 200  # characters of the last one's reason
+# What a space calls a program that is too long to be looked at any further.
+PROGRAM_TOO_LONG = "too_long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,7 @@ class Talk:
         self._useless = 0
         self._tokens, self._usd = 0, 0.0
         self._slot = 0
+        self._tried = 0  # configurations from the first on, of a space that lists them
         self.asks = 0
         self.stopped: str | None = None
 
@@ -196,6 +203,19 @@ class Talk:
     def _begin(self) -> None:
         self.asks += 1
         self._slot = 0
+        if self.stopped is None and self._is_exhausted():
+            self.stopped = EXHAUSTED
+
+    def _is_exhausted(self) -> bool:
+        """Whether the space has nothing that was not tried, so that no answer could be new."""
+        if not is_listed(self._space):
+            return False
+        valid = self._space.valid
+        while self._tried < len(valid):
+            if not self._memory.has_tried(self._space.candidate(int(valid[self._tried]))):
+                return False
+            self._tried += 1
+        return True
 
     def _followed(self, idea: Idea) -> Draft | None:
         """What an idea comes to."""
@@ -263,7 +283,7 @@ class Talk:
         violations = self._space.check(found)
         if violations:
             reason = "; ".join(v.reason for v in violations[:4])
-            if found not in self._memory:
+            if violations[0].code != PROGRAM_TOO_LONG and found not in self._memory:
                 self._memory.refuse(found, violations[0].code, reason)
             return Useless("illegal", reason, said.text)
         candidate = self._space.canonical(found)
@@ -299,5 +319,5 @@ class Talk:
     def _count(self, kind: str, reason: str) -> None:
         self._useless += 1
         if self._useless >= MOST_USELESS:
-            last = f"the last was {kind}: {reason:.200}"
+            last = f"the last was {kind}: {one_line(reason, MOST_TOLD)}"
             self.stopped = f"{MOST_USELESS} replies in a row gave nothing new; {last}"

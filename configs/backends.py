@@ -57,10 +57,22 @@ def hire(campaign: Campaign, chosen: Chosen, budget: Budget, made: Made) -> Hire
         expected = "prices of every model (agents.prices, or the backend's usd_per_million)"
         found = f"a limit of {budget.usd:g} USD, and no price of {backend.model}"
         raise campaign.document.error(("budget", "usd"), expected, found)
+    if _is_endless(backend, budget) and file.stop.plateau is None:
+        expected = "prices above 0, or another limit beside it"
+        found = f"a limit of {budget.usd:g} USD, and {backend.model}, which costs nothing"
+        raise campaign.document.error(("budget", "usd"), expected, found)
     ledger = Ledger(budget)
     learning = _core(backend)
     ears = (ledger, learning) if isinstance(learning, Hears) else (ledger,)
     return Hired(Budgeted(backend, ledger), ears)
+
+
+def _is_endless(backend: Any, budget: Budget) -> bool:
+    """Whether money is all that is limited, and none is ever spent."""
+    others = (budget.trials, budget.seconds, budget.calls, budget.tokens)
+    prices = getattr(backend, "usd_per_million", None)
+    is_free = prices is not None and not any(prices.values())
+    return budget.usd is not None and is_free and all(limit is None for limit in others)
 
 
 def _core(backend: Any) -> Any:

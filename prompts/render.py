@@ -9,18 +9,28 @@ ends in ``.j2``; it may include the shipped parts, or extend a shipped template 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 import jinja2
 import jinja2.meta
 import jinja2.nodes
+import jinja2.sandbox
 
 from kernelwright.env.options import OptionError
 
 TEMPLATES = Path(__file__).parent / "templates"
 ENDING = ".j2"
 ROLES = ("system", "user")
+# What a message may be, so that a template whose loops have no end comes to one.
+MOST_CHARACTERS = 2**26
+MOST_PIECES = 2**21
+# What a template may do wrong while it is rendered.
+_FAULTS = (
+    *(jinja2.TemplateError, ArithmeticError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
+)
 
 
 class PromptError(ValueError):
@@ -50,7 +60,8 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
     """The messages of a prompt as (role, text), in the order of `ROLES`.
 
     Raises:
-        PromptError: if the template needs a value that is not there, or has no message.
+        PromptError: if the template needs a value that is not there, fails in another way, or has
+            no message of the user.
     """
     try:
         template = _template(name)
@@ -60,15 +71,15 @@ def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:
             context = template.new_context(dict(values))
             if inherits:
                 # What a template inherits is in its context once all of it was rendered.
-                for _ in template.root_render_func(context):
-                    pass
+                _bounded(template.root_render_func(context))
             if role in context.blocks:
-                text = "".join(context.blocks[role][0](context)).strip()
-                out.append((role, f"{text}\n"))
-    except jinja2.TemplateError as error:
+                text = _bounded(context.blocks[role][0](context)).strip()
+                if text:
+                    out.append((role, f"{text}\n"))
+    except _FAULTS as error:
         raise PromptError(f"prompt {name}: {type(error).__name__}: {error}") from None
-    if not out:
-        raise PromptError(f"prompt {name}: expected a block named {' or '.join(ROLES)}, found none")
+    if "user" not in dict(out):
+        raise PromptError(f"prompt {name}: expected a block named user with text, found none")
     return tuple(out)
 
 
@@ -82,6 +93,21 @@ def part(name: str, **values: object) -> str:
         return _template(name).render(values).removesuffix("\n")
     except jinja2.TemplateError as error:
         raise PromptError(f"part {name}: {type(error).__name__}: {error}") from None
+
+
+def _bounded(pieces: Iterable[str]) -> str:
+    """The text of some pieces.
+
+    Raises:
+        ValueError: if it has no end.
+    """
+    out, size = list[str](), 0
+    for piece in pieces:
+        out.append(piece)
+        size += len(piece)
+        if size > MOST_CHARACTERS or len(out) > MOST_PIECES:
+            raise ValueError("expected a text that ends, found a loop that goes on and on")
+    return "".join(out)
 
 
 def version(*names: str) -> str:
@@ -148,7 +174,8 @@ def _extends(template: jinja2.Template) -> bool:
 @lru_cache(maxsize=8)
 def _environment(folder: str | None) -> jinja2.Environment:
     folders = [str(TEMPLATES)] if folder is None else [folder, str(TEMPLATES)]
-    return jinja2.Environment(
+    # A template may come with somebody else's campaign: it reads values, and runs nothing.
+    return jinja2.sandbox.ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # prompts are text, not HTML

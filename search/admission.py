@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from kernelwright.env.protocols import Space
 from kernelwright.env.types import Proposal
 from kernelwright.search.driver import Driver
+from kernelwright.search.store import StoreError
 from kernelwright.search.trial import Event, event
 
 
@@ -19,9 +20,13 @@ class DriverError(RuntimeError):
 
 @contextmanager
 def blame(where: str) -> Iterator[None]:
-    """Say that it was the driver that raised, and where."""
+    """Say that it was the driver that raised, and where; that a record cannot be written is not its
+    doing.
+    """
     try:
         yield
+    except StoreError:
+        raise
     except (Exception, SystemExit) as error:
         raise DriverError(f"{where}: {type(error).__name__}: {error}") from error
 

@@ -70,6 +70,8 @@ def unpacked(written: str | bytes) -> str:
     """
     if isinstance(written, str):
         return written
+    if not isinstance(written, bytes):
+        raise ValueError(f"expected a text, found {written!r:.80}")
     known = _DICTIONARIES.get(written[0]) if written else None
     if known is None:
         expected = f"a packed text of dictionary 1 to {_LATEST}"

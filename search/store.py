@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from kernelwright.env.records import dumps, loads
-from kernelwright.env.types import Candidate, Stage, Verdict
-from kernelwright.search.packing import packed, unpacked
+from kernelwright.env.records import dumps
+from kernelwright.env.types import Stage, Verdict
+from kernelwright.search.packing import packed
+from kernelwright.search.rows import EVENT_COLUMNS, TRIAL_COLUMNS, about_of, event_of, trials_of
 from kernelwright.search.trial import Event, Trial
 from kernelwright.search.underway import Underway
 
@@ -245,9 +246,7 @@ class SqliteStore:
         if readonly:
             if not path.is_file():
                 raise StoreError(f"{path}: no such run")
-            self._db = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None
-            )
+            self._db = _look_at(path)
         else:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -309,11 +308,11 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        if durable != self._is_durable:
-            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            self._is_durable = durable
-        self._db.execute("BEGIN IMMEDIATE")
         try:
+            if durable != self._is_durable:
+                self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                self._is_durable = durable
+            self._db.execute("BEGIN IMMEDIATE")
             yield
             self._before_commit()
             self._db.execute("COMMIT")
@@ -385,61 +384,52 @@ class SqliteStore:
             )
 
     def trials(self) -> list[Trial]:
-        """All trials in order."""
-        with self._whole():
-            return self._trials("SELECT number FROM trials")
+        """All trials in order.
+
+        Raises:
+            StoreError: if the file cannot be read, or holds something else; as all that read.
+        """
+        return self._trials("SELECT number FROM trials", are_all=True)
 
     def leading(self, most: int) -> list[Trial]:
         """The confirmed trials, and of all so many of the greatest objective, in order: a look at
         many runs has no time for the rest.
         """
-        with self._whole():
-            return self._trials(_LEADING, most)
+        return self._trials(_LEADING, most, are_all=False)
 
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What cannot be read is damage."""
-        try:
-            yield
-        except (ValueError, KeyError, TypeError) as error:
-            what = str(error).splitlines()[0]
-            raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
-
-    def _trials(self, numbers: str, *values: object) -> list[Trial]:
+    def _trials(self, numbers: str, *values: object, are_all: bool) -> list[Trial]:
         """The trials whose numbers a query finds."""
-        verdicts: dict[int, list[tuple[Stage, Verdict]]] = {}
-        order = {stage: i for i, stage in enumerate(Stage)}
-        judgements = (
-            f"SELECT trial, stage, verdict FROM verdicts WHERE trial IN ({numbers})"
-            " ORDER BY trial, stage, round"
-        )
-        for number, stage, text in self._read(judgements, *values):
-            verdicts.setdefault(number, []).append((Stage(stage), loads(Verdict, unpacked(text))))
-        names = "number candidate objective proposer parents seed ask tokens usd".split()  # noqa: SIM905
-        trials = []
-        columns = ", ".join(names)
+        columns = ", ".join(TRIAL_COLUMNS)
         query = f"SELECT {columns} FROM trials WHERE number IN ({numbers}) ORDER BY number"
-        for cells in self._read(query, *values):
-            row = dict(zip(names, cells, strict=True))
-            row["candidate"] = loads(Candidate, unpacked(row["candidate"]))
-            row["parents"] = tuple(json.loads(row["parents"]))
-            judged = verdicts[row["number"]]
-            judged.sort(key=lambda pair: order[pair[0]])
-            trials.append(Trial(verdicts=tuple(judged), **row))
-        return trials
+        rows = self._read(query, *values)
+        judged = self._read(
+            f"SELECT trial, stage, verdict FROM verdicts WHERE trial IN ({numbers})"
+            " ORDER BY trial, stage, round",
+            *values,
+        )
+        with self._believing():
+            return trials_of(rows, judged, are_all=are_all)
 
     def events(self) -> list[Event]:
         """All events in order."""
-        query = "SELECT kind, ask, slot, payload, tokens, usd FROM events ORDER BY id"
-        with self._whole():
-            return [
-                Event(kind, ask, slot, unpacked(payload), *cost)
-                for kind, ask, slot, payload, *cost in self._read(query)
-            ]
+        rows = self._read(f"SELECT {', '.join(EVENT_COLUMNS)} FROM events ORDER BY id")
+        with self._believing():
+            return [event_of(row) for row in rows]
 
     def meta(self) -> dict[str, str]:
         """What is known of the campaign."""
-        return dict(self._read("SELECT name, value FROM meta"))
+        rows = self._read("SELECT name, value FROM meta")
+        with self._believing():
+            return about_of(rows)
+
+    @contextmanager
+    def _believing(self) -> Iterator[None]:
+        """Say where the damage is, if rows are none that a campaign has written."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            what = str(error).splitlines()[0]
+            raise StoreError(f"{self.path}: expected a whole store, found damage: {what}") from None
 
     def set_meta(self, **values: str) -> None:
         """Add or replace what is known."""
@@ -486,6 +476,21 @@ def _verdict_rows(
 
 def _event_rows(events: Iterable[Event], now: float) -> list[tuple[object, ...]]:
     return [(e.kind, e.ask, e.slot, packed(e.payload), e.tokens, e.usd, now) for e in events]
+
+
+def _look_at(path: Path) -> sqlite3.Connection:
+    """A file opened to be read, also where nothing can be written beside it, as an archive's."""
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None)
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        db.execute("PRAGMA user_version")
+    except sqlite3.DatabaseError:  # said where the file is prepared, if it stays so
+        # Only where no log could hold more than the file does.
+        if not os.access(path.parent, os.W_OK) and not log.exists():
+            db.close()
+            db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
+    return db
 
 
 def _take_lock(path: Path) -> int:

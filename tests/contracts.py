@@ -365,20 +365,20 @@ class StoreContract:
 
     def test_meta_is_recorded_with_the_rest(self):
         store = self.make()
-        store.record(events=[event("extended", 0)], meta={"config": "new"})
-        assert store.meta() == {"config": "new"}
+        store.record(events=[event("extended", 0)], meta={"machine": "new"})
+        assert store.meta() == {"machine": "new"}
 
     def test_a_known_event_is_recorded_once(self):
         store = self.make()
-        store.record(events=[event("stopped", 3, 0, rule="trials")])
-        store.record(events=[event("stopped", 3, 0, rule="other"), event("stopped", 4, 0)])
+        store.record(events=[event("raced", 3, 0, rule="trials")])
+        store.record(events=[event("raced", 3, 0, rule="other"), event("raced", 4, 0)])
         assert [json.loads(e.payload) for e in store.events()] == [{"rule": "trials"}, {}]
 
     def test_meta_is_replaced(self):
         store = self.make()
-        store.set_meta(config="a", version="1")
-        store.set_meta(config="b")
-        assert store.meta() == {"config": "b", "version": "1"}
+        store.set_meta(machine="a", version="1")
+        store.set_meta(machine="b")
+        assert store.meta() == {"machine": "b", "version": "1"}
 
     def test_time_is_what_the_sitting_said_last(self):
         store = self.make()

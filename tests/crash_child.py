@@ -22,17 +22,19 @@ from kernelwright.configs import api
 from kernelwright.env.types import Request, Stage, Verdict
 from kernelwright.evaluators.gpu_model import GpuModel
 from kernelwright.evaluators.recorded import Recorded
+from kernelwright.search.packing import unpacked
 from kernelwright.search.store import SqliteStore
 from kernelwright.search.trial import MODEL_CALL
 
 
 def tables(folder: Path) -> list[list[tuple[object, ...]]]:
-    """All three tables of a run without their wall times."""
+    """All three tables of a run without their wall times, texts as they were before packing."""
     db = sqlite3.connect(folder / "run.sqlite")
     out = []
     for table in ("trials", "verdicts", "events"):
         names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] != "at"]
-        out.append(db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall())
+        rows = db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall()
+        out.append([tuple(unpacked(v) if isinstance(v, bytes) else v for v in row) for row in rows])
     db.close()
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.panel import Panel
 
 from kernelwright.display.tables import print_table
 from kernelwright.page import HANGING, Page, wrapped
@@ -55,3 +56,18 @@ def test_a_terminal_s_width_is_kept(monkeypatch):
     lines = stream.getvalue().splitlines()
     assert len(lines) > 10
     assert max(map(len, lines)) <= 60
+
+
+ORDERS = "a\x1b[2J\x1b]0;mine\x07b\u202ec\rd"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_quoted_gives_no_order_to_the_terminal(terminal):
+    page, stream = printed(ORDERS, force_terminal=terminal, width=80)
+    print_table(page, ("name", ORDERS), [(ORDERS, "x")])
+    page.print(Panel(ORDERS, title=ORDERS))
+    said = stream.getvalue()
+    for order in ("\x1b[2J", "\x1b]0;", "\x07", "\u202e", "\r"):
+        assert order not in said
+    assert said.count("\\x1b[2J") == 4 + 1
+    assert "\n" in said

@@ -42,9 +42,12 @@ class Breaker:
                 raise CircuitOpenError(text, wait)
             self._probing = True
 
-    def leave(self, now: float, *, failed: bool) -> None:
-        """A call that was let through came to its end."""
+    def leave(self, now: float, *, failed: bool | None) -> None:
+        """A call that was let through came to its end; None if it was not made after all."""
         with self._lock:
+            if failed is None:
+                self._probing = False
+                return
             self._failed = self._failed + 1 if failed else 0
             is_open = failed and (self._probing or self._failed >= self._most)
             self._opened = now if is_open else None

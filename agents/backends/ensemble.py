@@ -168,7 +168,7 @@ class Ensemble:
         """Take up whom a call asked and what it cost, and what its answer was worth."""
         place = (event.ask, event.slot)
         if event.kind == MODEL_CALL:
-            answered = event.data["completion"] or event.data["error"]
+            answered = event.data.get("completion") or event.data.get("error") or {}
             name = str(answered.get("answered_by", ""))
             for down in answered.get("down", ()):
                 if down in self._backends:

@@ -52,10 +52,11 @@ class Gate:
         end = self.clock.now() + min(left_s, self._left_s())
         if self._breaker is not None:
             self._breaker.enter(self.clock.now())
-        failed = True
+        asked, failed = False, True
         try:
             with self._place(end):
                 tokens = self._wait(request, end)
+                asked = True
                 yield Permit(tokens, end)
             failed = False
         except BackendError as error:
@@ -63,7 +64,8 @@ class Gate:
             raise
         finally:
             if self._breaker is not None:
-                self._breaker.leave(self.clock.now(), failed=failed)
+                # That there was no room here says nothing of who would have been asked.
+                self._breaker.leave(self.clock.now(), failed=failed if asked else None)
 
     def _left_s(self) -> float:
         """What is left of the time for all calls."""

@@ -18,8 +18,11 @@ from kernelwright.agents.chat import BackendError, ChatRequest, Completion, esti
 from kernelwright.env.options import FolderOption
 
 _log = logging.getLogger(__name__)
-_PROMPT = re.compile(r"^(\d{4,})\.prompt\.md$")
-_MARK = "<!-- request {key} -->"
+_PROMPT = re.compile(r"^(\d{4,9})\.prompt\.md$")
+_NUMBERED = re.compile(r"^(\d{4,9})\.(?:prompt|answer)\.md$")
+# Characters of an answer: more than anybody writes.
+MOST_ANSWER = 1_000_000
+_MARK, MOST_MARK = "<!-- request {key} -->", 100
 # An answer that is this word alone is a refusal.
 SKIP = "skip"
 HOW = """\
@@ -88,21 +91,33 @@ class Human:
     def _asked(self, request: ChatRequest) -> Path:
         """The file of the question, which is written unless it is there already."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        mark, numbers = _MARK.format(key=request.key), [0]
-        for place in sorted(self._folder.iterdir()):
-            found = _PROMPT.match(place.name)
-            if found is None:
-                continue
-            numbers.append(int(found[1]))
+        mark, names = _MARK.format(key=request.key), sorted(p.name for p in self._folder.iterdir())
+        for name in filter(_PROMPT.match, names):
+            place = self._folder / name
             with place.open(encoding="utf-8", errors="replace") as file:
-                if file.readline().strip() == mark:
+                if file.readline(MOST_MARK).strip() == mark:
                     return place
-        place = self._folder / f"{max(numbers) + 1:04d}.prompt.md"
+        # An answer that lies there already is to another question, which is gone.
+        numbers = [int(found[1]) for name in names if (found := _NUMBERED.match(name))]
+        return self._put(max(numbers, default=0) + 1, mark, request)
+
+    def _put(self, number: int, mark: str, request: ChatRequest) -> Path:
+        """The file of a new question, of that number or, where another run was faster, a later
+        one.
+        """
+        while True:
+            place = self._folder / f"{number:04d}.prompt.md"
+            try:
+                place.open("x").close()
+                break
+            except FileExistsError:
+                number += 1
         answer = place.name.replace(".prompt.", ".answer.")
         how = HOW.format(answer=answer, settle=self._poll, skip=SKIP)
         parts = [f"# {role}\n\n{text.rstrip()}\n" for role, text in request.messages]
         temporary = place.with_name(f".{place.name}.new")
-        temporary.write_text("\n".join([mark, "", how, *parts]), encoding="utf-8")
+        text = "\n".join([mark, "", how, *parts])
+        temporary.write_text(text, encoding="utf-8", errors="replace")
         temporary.replace(place)
         return place
 
@@ -110,7 +125,7 @@ class Human:
         """The text of the answer, when it has been written to its end."""
         end, last, told = self._clock.now() + self._wait, "", False
         while True:
-            text = answer.read_text("utf-8", "replace") if answer.is_file() else ""
+            text = _read(answer)
             if text.strip() and text == last:
                 return text
             last = text
@@ -121,3 +136,11 @@ class Human:
                 _log.warning("waiting for an answer to %s in %s", prompt, answer.name)
                 told = True
             self._clock.sleep(self._poll)
+
+
+def _read(answer: Path) -> str:
+    """What an answer's file holds so far; nothing where there is none yet."""
+    if not answer.is_file():
+        return ""
+    with answer.open(encoding="utf-8", errors="replace") as file:
+        return file.read(MOST_ANSWER)

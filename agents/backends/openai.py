@@ -18,10 +18,11 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from kernelwright.agents.backends.addresses import URL_VARIABLE, bare, check_url
+from kernelwright.agents.backends.connecting import TooMuchError, connect, sent_elsewhere
 from kernelwright.agents.backends.failures import (
     FailedError,
     TooLateError,
@@ -34,13 +35,15 @@ from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.reading import read_completion
 from kernelwright.agents.backends.responses import read_response, response_arguments
 from kernelwright.agents.backends.retrying import Patience, persist
-from kernelwright.agents.backends.secrets import scrub, scrubbed
+from kernelwright.agents.backends.secrets import fault_of, scrub, scrubbed
 from kernelwright.agents.backends.servers import Servers
 from kernelwright.agents.backends.wire import Wire
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion
 from kernelwright.env.options import OptionError
 
 PRICE_KEYS = {"prompt", "completion"}
+MOST_USD = 1e9
+KEY_VARIABLE = "OPENAI_API_KEY"
 # Servers without accounts ignore the key, and the client refuses to be made without one.
 NO_KEY = "none"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,8 +64,13 @@ class OpenAI:
             str | None, Field(description="the server, up to and with /v1; none is OpenAI's")
         ] = None,
         key_env: Annotated[
-            str, Field(min_length=1, description="the environment variable that holds the key")
-        ] = "OPENAI_API_KEY",
+            str | None,
+            Field(
+                min_length=1,
+                description="the environment variable that holds the key; OPENAI_API_KEY unless "
+                "base_url names a server, which is sent none then",
+            ),
+        ] = None,
         timeout: Annotated[
             float, Field(gt=0, le=3600, description="seconds one attempt may take")
         ] = 120.0,
@@ -83,14 +91,17 @@ class OpenAI:
     ) -> None:
         if usd_per_million is not None:
             _check_prices(usd_per_million)
-        _check_url(base_url)
-        if not _VARIABLE.fullmatch(key_env):
+        self._is_named = base_url is not None
+        if key_env is not None and not _VARIABLE.fullmatch(key_env):
             expected = "the name of an environment variable, which holds the key"
             found = f"{len(key_env)} characters that are none"  # it may be a key that was pasted
             raise OptionError("key_env", expected, found)
         self.model, self._api = model, api
-        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        self._key_env = key_env
+        self._base_url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
+        if self._base_url is not None:
+            check_url(self._base_url, is_recorded=self._is_named)
+        # The key of one server is not for any other that a campaign names.
+        self._key_env = key_env or (None if self._is_named else KEY_VARIABLE)
         self._timeout, self._patience = timeout, Patience(retries, deadline)
         self._prices = usd_per_million
         self._gate = Gate()
@@ -135,6 +146,8 @@ class OpenAI:
         """
         if self.missing:
             raise BackendError("permanent", f"expected {self.missing[0]}, found none")
+        if (fault := fault_of(self._key())) is not None:
+            raise BackendError("permanent", f"{self._key_env}: {fault}")
         try:
             patience = self._patience.within(self._left_s())
             return persist(
@@ -182,7 +195,10 @@ class OpenAI:
     def _explained(self, failure: FailedError) -> BackendError:
         text = failure.message
         if failure.status in (401, 403):
-            text += f" (the key is the value of {self._key_env})"
+            sent = "no key was sent, key_env names none"
+            if self._key_env is not None:
+                sent = f"the key is the value of {self._key_env}"
+            text += f" ({sent})"
         if failure.kind == "repairable":
             text += " (the prompt is too long for this model: lower the driver's history)"
         return BackendError(failure.kind, text, after_s=failure.after_s)
@@ -196,7 +212,7 @@ class OpenAI:
         """
         import openai
 
-        client = self._connect()
+        client = self._idle.pop() if self._idle else self._connect()
         is_usable = True
         limit = max(min(self._timeout, left_s), 0.001)
         by_response = self._api == "responses"
@@ -205,17 +221,24 @@ class OpenAI:
         try:
             return bounded(lambda: create(**given, timeout=limit), limit)
         except openai.APIStatusError as error:
+            text = f"{error.status_code} {error.message}"
+            if 300 <= error.status_code < 400:
+                text += f" ({sent_elsewhere(error.response.headers.get('location', ''))})"
             raise FailedError(
                 kind_of(error.status_code, error.code, error.type, error.message),
-                f"{error.status_code} {error.message}",
+                text,
                 error.status_code,
                 retry_after(error.response.headers),
             ) from None
         except openai.APIResponseValidationError as error:
             raise BackendError("content", f"the answer is no completion: {error}") from None
         except openai.APIConnectionError as error:  # timeouts are connection errors too
+            if isinstance(error.__cause__, TooMuchError):
+                raise BackendError("content", str(error.__cause__)) from None
             cause = f": {error.__cause__}" if error.__cause__ else ""
             raise FailedError("transient", f"{error.message.rstrip('.')}{cause}") from None
+        except TooMuchError as error:
+            raise BackendError("content", str(error)) from None
         except TooLateError:
             is_usable = False
             client.close()  # so that whoever still reads from its connection ends, too
@@ -223,6 +246,8 @@ class OpenAI:
         except openai.APIError as error:
             kind = kind_of(0, error.code, error.type, error.message)
             raise FailedError(kind, error.message) from None
+        except OSError as error:
+            raise FailedError("transient", f"{type(error).__name__}: {error}") from None
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             text = f"the answer cannot be read: {type(error).__name__}: {error}"
             raise BackendError("content", text) from None
@@ -231,22 +256,26 @@ class OpenAI:
                 self._idle.append(client)
 
     def _connect(self) -> Any:
-        import openai
+        """A client.
 
+        Raises:
+            BackendError: if there can be none.
+        """
         try:
-            return self._idle.pop()
-        except IndexError:
-            key = self._key() or NO_KEY
-            return openai.OpenAI(api_key=key, base_url=self._base_url, max_retries=0)
+            return connect(self._key() or NO_KEY, self._base_url, is_named=self._is_named)
+        except (ValueError, OSError, ImportError) as error:
+            where = "base_url, and the environment's proxies and certificates"
+            text = f"no client can be made, see {where}: {error}"
+            raise BackendError("permanent", text) from None
 
     @property
     def _about(self) -> dict[str, str]:
         """Whom notes on the server are about."""
-        url = (self._base_url or "").rpartition("@")[2]  # a variable's URL may hold a password
+        url = bare(self._base_url or "")  # a variable's URL may hold a password
         return {"base_url": url, "model": self.model, "api": self._api}
 
     def _key(self) -> str:
-        return os.environ.get(self._key_env, "").strip()
+        return os.environ.get(self._key_env, "").strip() if self._key_env is not None else ""
 
 
 def _check_prices(prices: Mapping[str, float]) -> None:
@@ -254,15 +283,6 @@ def _check_prices(prices: Mapping[str, float]) -> None:
         found = ", ".join(sorted(prices)) or "nothing"
         raise OptionError("usd_per_million", "prices for prompt and completion", found)
     for name, value in prices.items():
-        if not 0 <= value < float("inf"):
-            raise OptionError("usd_per_million", f"a price of at least 0 for {name}", f"{value}")
-
-
-def _check_url(url: str | None) -> None:
-    """A URL is recorded, so nothing secret may stand in it."""
-    parts = urlsplit(url or "http://none")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise OptionError("base_url", "a URL, as http://localhost:8000/v1", "another text")
-    if parts.username or parts.password or parts.query:
-        expected = "a URL without user, password and query (the key comes from key_env)"
-        raise OptionError("base_url", expected, f"one at {parts.hostname} with them")
+        if not 0 <= value <= MOST_USD:
+            expected = f"a price of 0 to {MOST_USD:,.0f} for {name}"
+            raise OptionError("usd_per_million", expected, f"{value}")

@@ -15,7 +15,10 @@ from kernelwright.agents.chat import (
     price,
 )
 
-MOST_TOKENS = 2**31
+# No model reads or writes more at once. A server that tells more would end a budget by a word.
+MOST_TOKENS = 10_000_000
+# Characters of a name: of the model, of the answer, of why it ended.
+MOST_NAME = 200
 
 
 def read_completion(
@@ -44,12 +47,12 @@ def read_completion(
     reason = getattr(choices[0], "finish_reason", None) if choices else "no_choices"
     usage = getattr(answer, "usage", None)
     prompt, completion, estimated = _usage(usage, request, text)
-    cached = 0 if estimated else min(_cached(usage), prompt)
+    cached = min(_cached(usage), prompt)
     return Completion(
         text=text,
-        finish_reason=reason if isinstance(reason, str) else None,
-        model=_text(getattr(answer, "model", None)) or request.model,
-        id=_text(getattr(answer, "id", None)) or request.key,
+        finish_reason=_name(reason),
+        model=_name(getattr(answer, "model", None)) or request.model,
+        id=_name(getattr(answer, "id", None)) or request.key,
         refusal=refusal or None,
         prompt_tokens=prompt,
         completion_tokens=completion,
@@ -80,14 +83,24 @@ def _text(value: Any) -> str | None:
     return value.encode("utf-8", "replace").decode()
 
 
+def _name(value: Any) -> str | None:
+    """A name that a server gives something, which is worth no answer: None where it is no text."""
+    return _text(value[:MOST_NAME]) if isinstance(value, str) else None
+
+
 def _usage(usage: Any, request: ChatRequest, text: str | None) -> tuple[int, int, bool]:
     """Prompt and completion tokens, and whether they are estimates."""
-    counts = [_count(getattr(usage, name, None)) for name in ("prompt_tokens", "completion_tokens")]
-    known = [count for count in counts if count is not None]
-    if len(known) == 2:
-        return known[0], known[1], False
+    prompt = _count(getattr(usage, "prompt_tokens", None))
+    completion = _count(getattr(usage, "completion_tokens", None))
     asked = sum(estimate_tokens(content) for _, content in request.messages)
-    return asked, estimate_tokens(text or ""), True
+    said = estimate_tokens(text or "")
+    # A question and an answer that took no tokens would cost nothing, however many there are.
+    is_estimated = prompt is None or completion is None
+    if prompt is None or (prompt == 0 and asked):
+        prompt, is_estimated = asked, True
+    if completion is None or (completion == 0 and said):
+        completion, is_estimated = said, True
+    return prompt, completion, is_estimated
 
 
 def _cached(usage: Any) -> int:

@@ -6,13 +6,14 @@ error that says what differs from the nearest that was.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from kernelwright.agents.asking import answer_of
+from kernelwright.agents.asking import answer_of, storable
 from kernelwright.agents.chat import BackendError, ChatModel, ChatRequest, Completion, Hurried
 from kernelwright.agents.recordings import (
     RecordingError,
@@ -23,6 +24,8 @@ from kernelwright.agents.recordings import (
 )
 from kernelwright.env.options import ChoiceOption, FolderOption, OptionError
 from kernelwright.search.store import StoreError
+
+_log = logging.getLogger(__name__)
 
 
 class Replay:
@@ -119,12 +122,16 @@ class Replay:
         assert self._into is not None
         answer: Completion | BackendError
         try:
-            answer = self.asked.complete(request)
+            answer = storable(self.asked.complete(request))
         except BackendError as error:
             if error.kind != "content":
                 raise
             answer = error
         data = exchange(request, answer)
-        write_recording(self._into, data)
+        try:
+            write_recording(self._into, data)
+        except OSError as error:
+            # The campaign's own record has the answer all the same.
+            _log.warning("an answer is not kept in %s: %s", self._into, error)
         self._known.keep(data)
         return answer

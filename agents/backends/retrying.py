@@ -13,6 +13,8 @@ from kernelwright.agents.chat import BackendError, Completion
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 8.0
+# A server says how long to wait, and may say anything; nobody waits longer than this for one call.
+LONGEST_ASKED_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ def persist(attempt: Callable[[float], Completion], patience: Patience, clock: C
             delay = error.after_s
             if delay is None:
                 delay = min(FIRST_DELAY_S * 2.0 ** (failed - 1), LONGEST_DELAY_S)
-            if failed > patience.retries or clock.now() + delay >= end:
+            is_late = delay > LONGEST_ASKED_S or clock.now() + delay >= end
+            if failed > patience.retries or is_late:
                 text = f"{error.message} (attempt {failed}, the last)"
                 raise BackendError("transient", text, after_s=error.after_s) from None
             clock.sleep(delay)

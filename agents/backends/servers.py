@@ -5,19 +5,18 @@ model in the user's cache folder, with a date.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernelwright.agents.backends.addresses import is_here
 from kernelwright.agents.chat import digest
 from kernelwright.env.compiler.runtime.folders import user_folder
 
 # Servers are replaced by newer ones that can do more, those on one's own machine by others.
 BELIEVED_DAYS, BELIEVED_DAYS_HERE = 30, 1
 DAY_S = 86400.0
-_HERE = re.compile(r"^https?://(localhost|127\.|\[::1\]|0\.0\.0\.0)", re.IGNORECASE)
 
 
 class Servers:
@@ -38,11 +37,10 @@ class Servers:
         try:
             data = json.loads(self._place(about).read_text(encoding="utf-8"))
             age_s = (time.time() if now is None else now) - float(data["at"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
         learned = data.get("learned")
-        is_here = _HERE.match(about["base_url"])
-        days = BELIEVED_DAYS_HERE if is_here else BELIEVED_DAYS
+        days = BELIEVED_DAYS_HERE if is_here(about["base_url"]) else BELIEVED_DAYS
         is_fresh = 0 <= age_s < days * DAY_S
         return learned if is_fresh and isinstance(learned, dict) else None
 

@@ -39,7 +39,9 @@ class Wire:
         self._is_proven = format_ in FORMATS
         limit = known.get("limit")
         self._limit = limit if limit in ("max_tokens", "max_completion_tokens") else "max_tokens"
-        self._dropped = {name for name in known.get("dropped", ()) if name in _OPTIONAL}
+        dropped = known.get("dropped")
+        listed = dropped if isinstance(dropped, list) else ()
+        self._dropped = {name for name in listed if name in _OPTIONAL}
 
     @property
     def format(self) -> str:

@@ -19,6 +19,7 @@ from kernelwright.agents.context.fitting import Fitting
 from kernelwright.agents.context.library import MOST_TITLE, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.safe import clean, one_line, secrets_of, without_secrets
+from kernelwright.agents.context.samples import DEVICE, PASSAGE, PROFILE, midway
 from kernelwright.agents.context.shelves import Shelves
 from kernelwright.agents.context.shrink import Messages, Values, tokens_of
 from kernelwright.agents.context.surroundings import (
@@ -105,7 +106,8 @@ class Prompter:
         self._profiles: OrderedDict[str, tuple[Verdict | None, ProfileSheet]] = OrderedDict()
 
     def check(self, prompt: str, **values: object) -> None:
-        """See that a template can be rendered with these values, and that what is never cut fits.
+        """See that a template can be rendered with these values, as a search begins and in its
+        midst, that it gives one text, and that what is never cut fits.
 
         Raises:
             OptionError: naming ``prompt`` or ``tokens``.
@@ -113,11 +115,16 @@ class Prompter:
         prompts.check(prompt)
         _, parent = self._memory.start()
         shown = self._values(parent, Seen(), (), ProfileSheet()) | values
+        later = self._values(parent, Seen(DEVICE), (PASSAGE,), PROFILE) | midway(parent) | values
         try:
             messages = prompts.render(prompt, **self.fixed, **shown)
+            once, again = (prompts.render(prompt, **self.fixed, **later) for _ in range(2))
         except prompts.PromptError as error:
             expected = "a template of values that there are"
             raise OptionError("prompt", expected, str(error)) from None
+        if once != again:
+            expected = "a template that gives one text for the same values"
+            raise OptionError("prompt", expected, f"{prompt}, which gives several")
         least, budget = tokens_of(messages), self._around.tokens
         if budget is not None and least > budget:
             expected = f"at least {least}, which the task, the language and the start take"

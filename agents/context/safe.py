@@ -32,12 +32,13 @@ _TURNS = re.compile(
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
     re.IGNORECASE,
 )
-# Keys as their issuers write them.
+# Keys as their issuers write them. What has no end is looked for no farther than they are long.
 _KEYS = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bgh[opsur]_[A-Za-z0-9]{20,}|\bAKIA[0-9A-Z]{16}\b"
     r"|\bhf_[A-Za-z0-9]{20,}|\bAIza[0-9A-Za-z_-]{30,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----)?",
+    r"|\beyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+    r"(?:.{0,8000}?-----END [A-Z ]{0,40}PRIVATE KEY-----)?",
     re.DOTALL,
 )
 # What one of them begins with; to look for these is a hundred times faster.

@@ -123,15 +123,27 @@ def _winner(folder: Path, wanted: Wanted | None) -> Iterator[Winner]:
     if best is None or best.measured is None:
         return
     interval = claimed(best)
-    speedup = interval.estimate if interval else 2.0 ** (best.objective or 0.0)
+    speedup = interval.estimate if interval else _speedup(best.objective)
     if speedup <= 1:
         return  # nothing was gained
     measurement = best.measured.measurements[0]
     device, _ = split_machine(meta.get("machine") or measurement.machine)
-    name = str(json.loads(meta.get("config", "{}")).get("problem", {}).get("name", ""))
-    label = measurement.workload
+    name, label = _problem_of(meta.get("config", "")), measurement.workload
     apart = _apart(wanted, name, label, device, best.candidate.language)
     yield Winner("run", name, label, device, best.candidate, speedup, apart)
+
+
+def _speedup(height: float | None) -> float:
+    return float(2.0 ** min(max(height or 0.0, -60.0), 60.0))
+
+
+def _problem_of(config: str) -> str:
+    """The name of the problem in a run's configuration; empty if that cannot be read."""
+    try:
+        found = json.loads(config)["problem"]["name"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return str(found)
 
 
 def of_cache(wanted: Wanted, folder: Path, most: int) -> Iterator[Winner]:
@@ -150,7 +162,7 @@ def of_cache(wanted: Wanted, folder: Path, most: int) -> Iterator[Winner]:
             continue
         shape = ", ".join(f"{name}={extent}" for name, extent in extents)
         for place, each in enumerate(alike):
-            speedup = 2.0 ** (each.log2_speedup or 0.0)
+            speedup = _speedup(each.log2_speedup)
             if place >= BEST_OF_A_KEY or found >= most or speedup <= 1:
                 continue
             found += 1

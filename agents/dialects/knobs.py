@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.agents.chat import Malformed
-from kernelwright.agents.dialects.fences import answer_block, fenced
+from kernelwright.agents.dialects.fences import answer_block, fenced, spoken
+from kernelwright.agents.dialects.json_text import read_json
 from kernelwright.env.spaces.expressions import Constraint
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.spaces.novelty import Forms, as_declared
@@ -68,16 +68,14 @@ class Knobs:
     def parse(self, reply: str, parent: Candidate | None = None) -> Candidate | Malformed:
         """The candidate of a JSON object, fenced or alone, which has every knob."""
         del parent
-        bare = reply.strip()
-        text = bare if bare.startswith("{") else answer_block(reply, ("json",))
+        bare = spoken(reply).strip()
+        is_bare = bare.startswith("{") and bare.endswith("}")
+        text = bare if is_bare else answer_block(reply, ("json",))
         if isinstance(text, Malformed):
             return text
-        try:
-            found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
-        except _TwiceError as error:
-            return Malformed("wrong_schema", str(error))
-        except (ValueError, RecursionError) as error:
-            return Malformed("unparsable", f"expected JSON, found {error}")
+        found = read_json(text)
+        if isinstance(found, Malformed):
+            return found
         if not isinstance(found, dict):
             kind = type(found).__name__
             return Malformed("wrong_schema", f"expected a JSON object, found a {kind}")
@@ -123,22 +121,3 @@ def _rule(constraint: Constraint) -> str:
     given = [f"{name} = {value}" for name, value in constraint.constants]
     given += [f"{name} = {text}" for name, text in constraint.where]
     return "; ".join([constraint.text, *given])
-
-
-class _TwiceError(Exception):
-    """A name that an object has twice."""
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, whose second value for a name would silently take the first one's place."""
-    once = dict(pairs)
-    if len(once) == len(pairs):
-        return once
-    for name, found in Counter(name for name, _ in pairs).items():
-        if found > 1:
-            raise _TwiceError(f"expected one value for {name!r:.40}, found {found}")
-    return once
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text}, which is no JSON")

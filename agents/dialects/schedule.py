@@ -34,7 +34,7 @@ HINTS = (
 )
 PYTHON_MARKS = ("python", "py")
 STEP_MARKS = ("steps",)
-_STEPS = re.compile(r"^\s*(?:insert|replace|delete)[ \t]+\d", re.IGNORECASE | re.MULTILINE)
+_STEPS = re.compile(r"^[ \t]*(?:insert|replace|delete)[ \t]+\d", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Any
 from kernelwright.agents.chat import Malformed
 from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import answer_block
-from kernelwright.agents.edits import Misfit, apply_edits, has_edits, read_edits, regions_of
+from kernelwright.agents.edit_blocks import Misfit, has_edits, read_edits
+from kernelwright.agents.edits import apply_edits, regions_of
 from kernelwright.env.compiler.runtime.call import C_TYPES
 from kernelwright.env.spaces.ctext import code_of, may_define, shows_definition
 from kernelwright.env.spaces.novelty import Forms

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.agents.chat import Malformed
+from kernelwright.agents.context.safe import clean
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.marks import Action
@@ -144,7 +145,7 @@ class Bench:
             text, mark = print_procedure(self._space.scheduled(self.current)), "text"
         else:
             text, mark = self._dialect.show(self.current), self._dialect.fence
-        return fenced(text[:MOST_SHOWN], mark)
+        return fenced(clean(text[:MOST_SHOWN]), mark)
 
     def _estimate(self, arguments: Mapping[str, Any]) -> str:
         self.place(arguments)

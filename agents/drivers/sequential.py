@@ -47,7 +47,7 @@ class Sequential:
         desk, last = self._desk, self._last
         candidate = desk.dialect.start() if last is None else last.candidate
         parent = None if candidate is None else desk.parent(candidate)
-        line = "" if last is None else desk.dialect.brief(last.candidate)
+        line = "" if last is None else desk.line(last.candidate)
         return Turn(
             desk.page(
                 slot,

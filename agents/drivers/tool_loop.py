@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kernelwright.agents.agent import agent
+from kernelwright.agents.context.safe import one_line
 from kernelwright.agents.desk import Desk
 from kernelwright.agents.drivers.bench import OPTIONAL, Bench, ToolError
 from kernelwright.agents.drivers.estimate import Estimator
@@ -30,6 +31,8 @@ JUDGED = (
     ("submit(program)", f"have it judged, and end; {OPTIONAL}"),
 )
 TOOL = "tool"
+MOST_NAME = 40
+MOST_RECORDED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class ToolLoop:
                 if said.value.tool == "measure" and measured < self._measurements:
                     self._open[number] = Session(turn, said.text, bench, origin, measured + 1)
                 return result
-            desk.talk.note(TOOL, said.slot, tool=said.value.tool)
+            tool = one_line(said.value.tool, MOST_NAME)
+            desk.talk.note(TOOL, said.slot, tool=tool, said=result[:MOST_RECORDED])
             turn = self._told(turn, said.text, bench, result, left)
         # What is under work when the steps are used up, or no action can be read any more.
         if author is None or bench.current == origin:
@@ -152,12 +156,17 @@ class ToolLoop:
                 return bench.call(action)
             bench.place(action.arguments)
         except ToolError as error:
-            return f"refused: {error}"
+            return _refused(str(error))
         found = self._desk.talk.draft(bench.current, (origin.key,), said)
-        return f"refused: {found.reason}" if isinstance(found, Useless) else found
+        return _refused(found.reason) if isinstance(found, Useless) else found
 
     def _told(self, turn: Turn, said: str, bench: Bench, result: str, left: int) -> Turn:
         desk = self._desk
-        line = desk.dialect.brief(bench.current)
+        line = desk.line(bench.current)
         text = desk.text("result", result=result, line=line, left=left)
         return desk.follow(turn, said, f"{text}\n{desk.answer(ACTION)}", ACTION)
+
+
+def _refused(reason: str) -> str:
+    """What a tool says that refuses; the reason may quote whoever called."""
+    return f"refused: {one_line(reason, MOST_RECORDED)}"

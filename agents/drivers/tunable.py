@@ -17,9 +17,14 @@ from kernelwright.env.types import Candidate, Knob, Language, Scalar
 
 MOST_MACROS = 6
 MOST_VALUES = 16
+# A number that is written in one way alone, so that it reads back as it stands, and that a knob
+# may have: `010` is eight in C.
+_WHOLE = r"(?<![-\w])(?:0|-?[1-9]\d{0,14})(?![-\w])"
+_NUMBER = re.compile(_WHOLE, re.ASCII)
 _MACRO = re.compile(
-    r"^([ \t]*#[ \t]*define[ \t]+)(\w+)([ \t]+)(-?\d+)([ \t]*//[ \t]*tune:[ \t]*)([-\d, \t]+)$",
-    re.MULTILINE,
+    r"^([ \t]*#[ \t]*define[ \t]+)([A-Za-z_]\w*)([ \t]+)"
+    rf"({_WHOLE})([ \t]*//[ \t]*tune:[ \t]*)([-\d, \t]+)$",
+    re.MULTILINE | re.ASCII,
 )
 
 
@@ -57,7 +62,7 @@ def read_tunable(candidate: Candidate, space: Any) -> Tunable | None:
     default: list[tuple[str, Scalar]] = []
     for match in found:
         name, own = match[2], int(match[4])
-        listed = [int(word) for word in re.findall(r"-?\d+", match[6])]
+        listed = [int(word) for word in _NUMBER.findall(match[6])]
         values = tuple(sorted({own, *listed[:MOST_VALUES]}))
         other = next((value for value in values if value != own), None)
         if other is None or names.count(name) > 1 or len(knobs) == MOST_MACROS:

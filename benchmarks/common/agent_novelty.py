@@ -17,7 +17,8 @@ from repeating import WORLDS, duplicates
 from table import Row
 
 from kernelwright.agents import AGENT_DRIVERS
-from kernelwright.agents.edits import Misfit, apply_edits
+from kernelwright.agents.edit_blocks import Misfit
+from kernelwright.agents.edits import apply_edits
 
 DIFFERENT_C, DIFFERENT_NESTS = 700, 300
 SAME_C, SAME_NESTS, SHAPES = 400, 200, 400

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kernelwright.agents.edits import Edit
+from kernelwright.agents.edit_blocks import Edit
 from kernelwright.env.spaces.ctokens import tokens
 
 # A line and whether it is one that the edit changes.

@@ -152,7 +152,8 @@ class Desk:
         found, faults = self._read(candidate)
         if found is None:
             text = candidate if isinstance(candidate, str) else json.dumps(candidate)
-            self._session.refuse(plain(text), plain(faults)).result()
+            with suppress(TimeoutError):  # it is recorded all the same
+                self._session.refuse(plain(text), plain(faults)).result(wait)
             reason = "it is no candidate of this campaign"
             refused = {"judged": False, "reason": reason, "faults": faults}
             return {**refused, "standing": self._standing()}

@@ -37,7 +37,8 @@ INSTRUCTIONS = (
     "budget. `check` and `estimate` cost nothing. A screen's speedup is an estimate; only `finish` "
     "measures claims, and ends the search."
 )
-# Seconds between two reports of progress, and calls that may wait at a time.
+# Seconds between two reports of progress, and calls of a kind that may be at work at a time: those
+# that wait for the judge, and those that only look and do not wait for the others.
 PROGRESS_S, MOST_CALLS = 2.0, 16
 _LOG = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def make_server(session: Session) -> Server[Any]:
     """The server of a session, for any transport."""
     desks: dict[str, Desk] = {}
     tools = {tool.name: tool for tool in TOOLS}
-    limit = anyio.CapacityLimiter(MOST_CALLS)
+    looking, waiting = anyio.CapacityLimiter(MOST_CALLS), anyio.CapacityLimiter(MOST_CALLS)
 
     async def list_tools(
         context: ServerRequestContext[Any], params: PaginatedRequestParams | None
@@ -66,7 +67,10 @@ def make_server(session: Session) -> Server[Any]:
         if tool is None:
             return _error(f"expected a tool ({', '.join(tools)}), found {params.name!r:.100}")
         who = _client_of(context)
-        desk = desks.setdefault(who, Desk(session, lambda: who))
+        if who not in desks:
+            desks[who] = Desk(session, lambda: who)
+        desk = desks[who]
+        limit = looking if tool.reads_only else waiting
         arguments = dict(params.arguments or {})
         return await _worked(context, session, lambda: tool.call(desk, arguments), limit)
 

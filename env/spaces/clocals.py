@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.spaces.cscopes import TYPES, WORDS, GiveUpError, Scopes
-from kernelwright.env.spaces.cstatements import Reader
+from kernelwright.env.spaces.cstatements import MEMBERS, Reader
 from kernelwright.env.spaces.ctokens import NAME, Token
 
 _TYPE = re.compile(r"\w+_t|__m(64|128|256|512)[dih]?|__int128|_Float\d+x?", re.ASCII)
@@ -22,12 +23,14 @@ _MANY = ("if", "ifdef", "ifndef", "elif", "else", "endif", "include", "line")
 _LITERAL = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 _WORDS = "I alignas alignof bool complex errno false imaginary noreturn signgam stderr stdin stdout"
 _MACROS = frozenset(f"{_WORDS} static_assert thread_local true".split())
+_BEFORE = frozenset({".", "->", "goto", "&&", "struct", "union", "enum"})
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def without_names(tokens: Sequence[Token]) -> tuple[str, ...]:
     """The texts of tokens, with ``%0``, ``%1``, … for the locals of each function."""
-    texts = [token.text for token in tokens]
+    # A directive of one word would read as the word.
+    texts = [f"#{t.text}" if t.kind == "directive" else t.text for t in tokens]
     directives = [token.text for token in tokens if token.kind == "directive"]
     if not all(map(_is_plain, directives)):
         return tuple(texts)
@@ -50,8 +53,25 @@ def _is_plain(directive: str) -> bool:
     if word != "define":
         return True
     name = NAME.match(rest)
-    hides = name is None or name[0] in WORDS
+    hides = name is None or name[0] in WORDS or _hides_member(rest)
     return not hides and "##" not in rest and _is_nested(_LITERAL.sub("", rest))
+
+
+def _hides_member(macro: str) -> bool:
+    """Whether a macro may make of a name that stands beside it, or that it is given, one that is no
+    variable: a member, a label or a tag.
+    """
+    name, _, rest = macro.partition(" ")
+    given = frozenset[str]()
+    if name.endswith("("):
+        parameters, _, rest = rest.partition(")")
+        given = frozenset(parameters.split()) | {"__VA_ARGS__"}
+    body = rest.split()
+    if (body and body[-1] in _BEFORE) or (given and not MEMBERS.isdisjoint(body)):
+        return True
+    return any(
+        right in given and (left in _BEFORE or left in given) for left, right in pairwise(body)
+    )
 
 
 def _is_nested(text: str) -> bool:
@@ -89,6 +109,8 @@ def _defined(tokens: Sequence[Token], at: int) -> Iterator[str]:
             last = ""
             if text == ";":
                 return
+        elif text == "typedef":
+            return  # this one has no end
         elif text in ("(", "[", "{"):
             if text == "(" and depth == 0 and not attribute:
                 return  # a function's type

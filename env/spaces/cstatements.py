@@ -7,7 +7,8 @@ raises a `GiveUpError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from kernelwright.env.spaces.cscopes import QUALIFIERS, TYPES, GiveUpError, Scopes
@@ -20,8 +21,11 @@ _TAGGED = frozenset({"struct", "union", "enum"})
 _BEGINNINGS = "break case continue default do else for goto if return switch while typedef extern"
 _STATEMENTS = frozenset(_BEGINNINGS.split())
 _ASSEMBLY = frozenset({"asm", "__asm", "__asm__", "__label__"})
+MEMBERS = frozenset({"offsetof", "__builtin_offsetof"})
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _END = Token("end", "")
+# Statements and brackets in each other. Python's own limit depends on who calls.
+MOST_DEPTH = 64
 
 
 class Reader:
@@ -29,6 +33,7 @@ class Reader:
 
     def __init__(self, tokens: Sequence[Token], scopes: Scopes) -> None:
         self._tokens, self._scopes, self._at = tokens, scopes, 0
+        self._depth = 0
 
     def function(self, body: int) -> None:
         """The parameters, then the body, which begins at a place.
@@ -72,6 +77,15 @@ class Reader:
     def _stop(self) -> NoReturn:
         raise GiveUpError(f"{self._token().text!r} at token {self._at}")
 
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """One level further in."""
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            self._stop()
+        yield
+        self._depth -= 1
+
     # Statements
 
     def _block(self) -> None:
@@ -85,6 +99,10 @@ class Reader:
         self._expect("}")
 
     def _statement(self) -> None:
+        with self._deeper():
+            self._read_statement()
+
+    def _read_statement(self) -> None:
         while self._token().kind == "directive" or self._is("_Pragma"):
             self._at += 1
             if self._is("("):
@@ -294,11 +312,21 @@ class Reader:
             self._at += 2
         elif token.text in _ATTRIBUTES:
             self._attribute()
+        elif self._token(1).text == ":" and self._token(-1).text in ("{", ","):
+            self._scopes.kept.add(token.text)  # perhaps a member, in an initialiser of old
+            self._at += 1
         else:
             self._scopes.use(token.text, self._at)
             self._at += 1
             if self._is("("):
-                self._scopes.kept.add(token.text)  # called, perhaps as a macro
+                self._called(token.text)
+
+    def _called(self, name: str) -> None:
+        """A function, perhaps a macro; what `MEMBERS` are given may be a member."""
+        self._scopes.kept.add(name)
+        if name in MEMBERS:
+            for token in self._tokens[self._at : self._behind(self._at)]:
+                self._scopes.kept |= set(NAME.findall(token.text))
 
     def _group(self) -> None:
         """What stands in brackets; a block in round ones is a statement in an expression."""
@@ -308,7 +336,8 @@ class Reader:
         if opened == "[" and self._token(1).text == "[":
             self._stop()
         self._at += 1
-        self._expression(_PAIRS[opened])
+        with self._deeper():
+            self._expression(_PAIRS[opened])
         self._at += 1
 
     def _behind(self, opened: int) -> int:

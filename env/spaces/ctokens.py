@@ -26,6 +26,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_RETURN = re.compile(r"\r(?!\n)")
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 # A comment that means something: values that a search may choose from.
 _TUNED = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*//[ \t]*tune:", re.MULTILINE)
@@ -58,6 +59,8 @@ def tokens(text: str) -> tuple[Token, ...]:
         raise UnsureError("a trigraph")
     if _TUNED.search(text):
         raise UnsureError("values to be tuned")
+    if _RETURN.search(text):
+        raise UnsureError("a carriage return")  # the end of a line to some, a blank to others
     joined = _CONTINUED.sub("", text)
     out: list[Token] = []
     at, first = 0, True
@@ -102,6 +105,8 @@ def _directive(text: str, at: int) -> tuple[str, int]:
         if kind == "line":
             break
         if kind == "blank":
+            if "<" in parts and ">" in word:
+                raise UnsureError("a comment, or a header's name")
             continue
         parts.append(word)
         if len(parts) == 2 and parts[0] == "define" and text[at : at + 1] == "(":

@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 from contracts import judged
+from serving import Server
+from virtual import VirtualClock
 
 from kernelwright.agents import AGENT_DRIVERS
+from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.mock import Mock
+from kernelwright.agents.backends.openai import OpenAI
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.problems.matmul import matmul
@@ -144,3 +148,25 @@ def journal():
 @pytest.fixture(scope="session")
 def recording():
     return Recording
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    found = Server()
+    yield found
+    found.http.shutdown()
+    found.http.server_close()
+
+
+@pytest.fixture
+def backend(server):
+    def make(*script, **options):
+        server.script = list(script)
+        found = OpenAI(model="m", base_url=server.url, **{"retries": 2, **options})
+        found.pass_through(Gate(clock=VirtualClock()))
+        return found
+
+    return make

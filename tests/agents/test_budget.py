@@ -210,6 +210,19 @@ def test_calls_at_the_same_time_are_counted_at_their_most():
         ledger.reserve(asked(5), PRICES)
 
 
+def test_one_request_on_its_way_twice_is_counted_twice():
+    ledger = Ledger(Budget(calls=2))
+    for _ in range(2):
+        ledger.reserve(REQUEST, PRICES)
+    with pytest.raises(BudgetSpentError, match="2 calls"):
+        ledger.reserve(REQUEST, PRICES)
+    ledger.release(REQUEST)
+    ledger.reserve(REQUEST, PRICES)
+    ledger.hear(call(REQUEST))
+    with pytest.raises(BudgetSpentError):
+        ledger.reserve(REQUEST, PRICES)
+
+
 def test_threads_exceed_a_limit_by_one_call_at_most():
     budget, lock, seen = Budget(usd=1000.0), threading.Lock(), []
     ledger = Ledger(budget)
@@ -241,6 +254,32 @@ def test_threads_exceed_a_limit_by_one_call_at_most():
         thread.join()
     # Three others may be on their way, each of which is counted as 100 USD.
     assert 1000 - 4 * 100 <= sum(seen) < 1000 + 50
+
+
+@pytest.mark.parametrize(
+    ("budget", "price", "is_refused"),
+    [
+        ({"usd": 1.0}, 0.0, True),
+        ({"usd": 1.0}, 1.0, False),
+        ({"usd": 1.0, "calls": 9}, 0.0, False),
+        ({"usd": 1.0, "trials": 9}, 0.0, False),
+    ],
+)
+def test_a_limit_that_is_never_reached_needs_another(budget, price, is_refused):
+    made = campaign(budget, prices={"mock": {"prompt": price, "completion": price}})
+    if is_refused:
+        with pytest.raises(ConfigError, match="prices above 0, or another limit") as caught:
+            api.check(made)
+        assert caught.value.path == "budget.usd"
+        made["stop"] = {"plateau": 5}
+    api.check(made)
+
+
+def test_a_call_that_a_driver_records_in_its_own_words_is_counted():
+    ledger = Ledger(Budget(calls=1))
+    ledger.hear(event(MODEL_CALL, 1, 0, answer="of its own"))
+    with pytest.raises(BudgetSpentError, match="1 calls"):
+        ledger.reserve(ChatRequest("m", (("user", "q"),), 16, 0.0, 0), None)
 
 
 def test_a_call_that_fails_sets_nothing_aside():

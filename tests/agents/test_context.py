@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from contracts import judged
 
+from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.context.device import DeviceSheet, device_sheet
 from kernelwright.agents.context.library import passage
 from kernelwright.agents.context.parts import PARTS
@@ -339,3 +340,26 @@ def test_a_search_with_all_of_it_goes_on_wherever_it_was_interrupted(
         asked, _ = world.play(driver(torn), asks=5)
         assert asked == straight
         assert torn.events == whole.events
+
+
+@pytest.mark.parametrize(
+    ("agent", "options"),
+    [("refine", {"turns": 32}), ("tool_loop", {"steps": 32, "measurements": 8})],
+)
+def test_a_long_conversation_forgets_its_oldest_turns_and_runs_again(
+    worlds, recording, agent, options
+):
+    def search(journal, backend):
+        context = Surroundings(tokens=1200)
+        driver = worlds["knobs"].driver(
+            journal, agent=agent, backend=backend, context=context, **options
+        )
+        return worlds["knobs"].play(driver, asks=8, batch=2)[0]
+
+    journal, model = recording(), Mock(seed=2, skill=0.7)
+    first = search(journal, model)
+    cut = [event.data["cut"] for event in journal.events if event.kind == "context_cut"]
+    assert max(each.get("turns", 0) for each in cut) >= 1
+    before = list(journal.events)
+    assert search(journal, model) == first
+    assert journal.events == before

@@ -11,16 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.agents.edits import (
-    MOST_EDITS,
-    Edit,
-    Misfit,
-    apply_edits,
-    has_edits,
-    read_edits,
-    regions_of,
-)
-from kernelwright.agents.places import without_comments
+from kernelwright.agents.edit_blocks import MOST_EDITS, Edit, Misfit, has_edits, read_edits
+from kernelwright.agents.edits import apply_edits, regions_of
+from kernelwright.agents.lines import without_comments
 
 COMMON = Path(__file__).resolve().parents[2] / "benchmarks" / "common"
 TEXT = """#include <math.h>
@@ -270,3 +263,46 @@ def test_no_block_breaks_the_reader(text):
         if isinstance(found, str):
             assert found.startswith("#include <math.h>\n// region body\n")
             assert found.endswith("// endregion body\nint tail;\n")
+
+
+LONG = "void f(float *y)\n{\n" + "    y[0] = 1;\n" * 4000 + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "search"),
+    [
+        (LONG, ("    y[0] = 1;",) * 499 + ("    z();",)),
+        ("a " * 30_000 + "\n", ("a " * 250,) * 499 + ("b",)),
+        ("ab" * 30_000 + "\nx\n", ("ab" * 29_000 + "q", "x")),
+        ("/* " * 20_000 + "\n", ("/* " * 20_000 + "x",)),
+        ('"' + '\\"' * 30_000 + "\n", ("q", "r")),
+        (LONG, ("/" * 60_000,)),
+    ],
+    ids=["lines", "words", "characters", "comments", "quotes", "slashes"],
+)
+def test_no_edit_takes_longer_to_look_for_than_its_text_is_long(text, search):
+    found = apply_edits(text, [Edit(search, ("c;",))])
+    assert isinstance(found, Misfit)
+    assert found.kind == "nowhere"
+
+
+def test_a_place_among_thousands_is_several():
+    found = apply_edits(LONG, [Edit(("y[0] = 1;",) * 300, ("y[0] = 2;",) * 300)])
+    assert found.kind == "several"
+    assert "lines 3, 4, 5, 6, 7, 8, 9, 10;" in found.reason
+
+
+@pytest.mark.parametrize("side", ["x;\n" * 501, "x" * 65_537 + "\n"], ids=["lines", "characters"])
+def test_an_edit_of_a_whole_book_is_refused(side):
+    for block in (
+        f"<<<<<<< SEARCH\n{side}=======\ny;\n>>>>>>> REPLACE",
+        f"<<<<<<< SEARCH\nx;\n=======\n{side}>>>>>>> REPLACE",
+    ):
+        found = read_edits(block)
+        assert found.kind == "malformed"
+        assert "edit 1: expected at most 500 lines" in found.reason
+
+
+def test_a_comment_that_is_not_closed_is_none():
+    assert without_comments("a /* b */ c /* d\ne */ f /* g") == "a   c  \n f /* g"
+    assert without_comments("x = '/*'; // y */\n/*/ z */") == "x = '/*';  \n "

@@ -51,6 +51,7 @@ def test_a_heading_inside_a_fence_is_no_section(parts):
         ("1. here:\n     ```c\n     x {\n       y\n   }\n     ```", "x {\n  y\n}\n"),
         ("\t```c\n\tx\n\t```", "x\n"),
         ("```text file=a\nnot this\n```\n```c title=b\nx\n```", "x\n"),
+        ("\ufeff```c\nx\n```", "x\n"),
         ("an inline ```c x``` and\n```c x```\n```c\nx\n```", "x\n"),
     ],
 )
@@ -76,3 +77,19 @@ def test_a_reply_without_one_whole_block_is_unparsable(reply, reason):
     assert isinstance(found, Malformed)
     assert found.kind == "unparsable"
     assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>" * 200_000,
+        "</think>" + "<think>" * 200_000,
+        "```" + "a" * 1_000_000 + "`",
+        "```" + " " * 1_000_000 + "`",
+        "~~~" * 300_000,
+        " " * 1_000_000 + "x",
+    ],
+    ids=["thoughts", "thought", "word", "blanks", "tildes", "indented"],
+)
+def test_a_long_reply_is_read_in_time_that_is_linear_in_it(reply):
+    assert isinstance(answer_block(reply, ("c",)), Malformed)

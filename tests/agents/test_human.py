@@ -95,3 +95,34 @@ def test_a_campaign_waits_for_answers_and_goes_on_when_they_are_there(tmp_path):
     assert summary["trials"] == 2
     assert summary["finished"]
     assert len(list(folder.glob("*.prompt.md"))) == 2
+
+
+def test_an_answer_that_lies_there_already_is_to_another_question(tmp_path):
+    (tmp_path / "0001.answer.md").write_text("of last week")
+    answer = human(tmp_path, "64", "64", name="0002.answer.md").complete(REQUEST)
+    assert answer.text == "64"
+
+
+def test_two_runs_in_one_folder_ask_two_questions(tmp_path, monkeypatch):
+    other = ChatRequest("human", (("user", "and which layout?"),), 100, 0.5, 7)
+    first, second = human(tmp_path, wait=2.0), human(tmp_path, wait=2.0)
+    put = Human._put
+
+    def late(self, number, *rest):
+        """The other run asks between looking at the folder and writing to it."""
+        monkeypatch.setattr(Human, "_put", put)
+        with pytest.raises(BackendError):
+            second.complete(other)
+        return put(self, number, *rest)
+
+    monkeypatch.setattr(Human, "_put", late)
+    with pytest.raises(BackendError):
+        first.complete(REQUEST)
+    texts = [place.read_text() for place in sorted(tmp_path.glob("*.prompt.md"))]
+    assert ["which layout?" in text for text in texts] == [True, False]
+    assert ["which tile?" in text for text in texts] == [False, True]
+
+
+def test_an_answer_is_read_to_a_length_that_nobody_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernelwright.agents.backends.human.MOST_ANSWER", 10)
+    assert human(tmp_path, "x" * 50, "x" * 50).complete(REQUEST).text == "x" * 10

@@ -136,3 +136,27 @@ def test_of_c_the_best_template_is_tuned_and_then_the_model_is_asked_again(world
     assert len(model.requests) > 2
     with pytest.raises(OptionError, match="polish: expected"):
         world.driver(recording(), agent="hybrid", polish="beam")
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("#define T 8 // tune: 99999999999999999999, 4", (4, 8)),
+        (f"#define T 8 // tune: 4, {'9' * 5000}", (4, 8)),
+        ("#define T 2 // tune: 9007199254740993, 4", (2, 4)),
+        ("#define T 8 // tune: 010, --4, 1-2, 16", (8, 16)),
+        ("#define T 8 // tune: -4, 0", (-4, 0, 8)),
+        # What C reads otherwise than Python, or not at all.
+        *((f"#define T {own} // tune: 4", None) for own in ("010", "-0", "9" * 5000, "9" * 20)),
+        ("#define 8T 8 // tune: 4", None),
+        ("#define T \u0668 // tune: \u0664", None),
+        ("#define T 8 // tune: ", None),
+    ],
+)
+def test_numbers_that_no_macro_should_have_are_left_alone(worlds, line, values):
+    world = worlds["source"]
+    program = Candidate(Language.SOURCE, f"{line}\n{world.problem.plain_c}")
+    found = read_tunable(program, world.space)
+    assert (found and found.knobs[0].values) == values
+    if found:
+        assert found.program(dict(found.default)) == program

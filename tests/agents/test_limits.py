@@ -168,6 +168,29 @@ def test_a_server_that_answers_is_not_down(kind):
     assert backend.complete(REQUEST).text == "hi"
 
 
+def test_no_room_within_the_limits_says_nothing_of_the_server():
+    model = Scripted("hi")
+    backend = limited(model, requests_per_minute=1, breaker=2)
+    gate, clock = backend._gate, model.clock
+    backend.complete(REQUEST)
+    for _ in range(3):
+        with pytest.raises(BackendError, match="leaves no room"), gate.admit(REQUEST, 1.0):
+            pass
+    clock.sleep(60.0)
+    assert backend.complete(REQUEST).text == "hi"
+
+
+def test_a_call_that_was_not_made_leaves_a_breaker_as_it_was():
+    breaker = Breaker(1, 10.0)
+    breaker.enter(0.0)
+    breaker.leave(0.0, failed=True)
+    breaker.enter(10.0)
+    breaker.leave(10.0, failed=None)
+    breaker.enter(10.0)
+    with pytest.raises(CircuitOpenError):
+        breaker.enter(10.0)
+
+
 def test_an_open_breaker_is_not_waited_for():
     model = Scripted(BUSY)
     backend = limited(model, breaker=2, retries=9)
@@ -181,6 +204,14 @@ def test_retries_wait_longer_and_longer_or_as_the_server_says():
     backend = limited(model, retries=4)
     assert backend.complete(REQUEST).text == "hi"
     assert model.clock.slept == [0.5, 1.0, 7.0, 4.0]
+
+
+def test_nobody_waits_for_ever_because_a_server_says_so():
+    model = Scripted(BackendError("transient", "later", after_s=1e300))
+    backend = limited(model, retries=5)
+    with pytest.raises(BackendError, match="attempt 1, the last"):
+        backend.complete(REQUEST)
+    assert model.clock.now() == 0.0
 
 
 def test_the_last_attempt_says_that_it_was():

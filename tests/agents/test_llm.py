@@ -375,3 +375,36 @@ def test_the_report_joins_answers_with_what_became_of_their_candidates(worlds, j
     merged = confusion(journal.events, trials)
     assert {tag for tag, _ in merged} == {"none", "wrong_code"}
     assert sum(merged.values()) == sum(table.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("source", "```c\nvoid softmax(float *y) {\n" + "y[0] = 1;\n" * 8000 + "}\n```"),
+        ("schedule", "```python\n" + "reorder('j', 'i')\nreorder('i', 'j')\n" * 65 + "```"),
+    ],
+)
+def test_a_program_that_is_too_long_is_refused_before_anybody_compares_it(
+    worlds, journal, monkeypatch, name, code
+):
+    class Endless(Mock):
+        def complete(self, request):
+            return Completion(code, "stop", "mock", request.key)
+
+    driver = worlds[name].driver(journal, backend=Endless(seed=0))
+    form, read = driver._desk.dialect.form, []
+    monkeypatch.setattr(driver._desk.dialect, "form", lambda c: read.append(c) or form(c))
+    monkeypatch.setattr(driver._desk.dialect, "brief", None)
+    driver.ask(1)
+    filed = [event for event in journal.events if event.kind == "illegal"]
+    assert len(filed) == MOST_USELESS
+    assert "expected at most" in filed[0].data["reason"]
+    assert set(read) == {worlds[name].space.default}
+
+
+def test_a_refusal_cannot_pose_as_lines_of_the_summary(worlds, journal):
+    refusal = "no\n\n9.9x faster (measured)\n  candidate abc\x1b[2J\u2028trial 7"
+    driver = worlds["knobs"].driver(journal, backend=Scripted(said(None, refusal=refusal)))
+    assert driver.ask(4) == []
+    assert driver.stopped.endswith("refused: no 9.9x faster (measured) candidate abctrial 7")
+    assert len(driver.stopped.splitlines()) == 1

@@ -4,107 +4,25 @@ in a completion or in an error of the right kind, after the right number of call
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from virtual import VirtualClock
+from serving import completion, failure
 
 from kernelwright.agents.backends.gate import Gate
 from kernelwright.agents.backends.openai import OpenAI
 from kernelwright.agents.backends.wire import FORMATS
-from kernelwright.agents.chat import BackendError, ChatRequest, classify
+from kernelwright.agents.chat import BackendError, ChatRequest, Completion, classify
 from kernelwright.env.options import OptionError
+from kernelwright.env.records import dumps, loads
 
 KEY = "sk-very-secret-0123456789"
 REQUEST = ChatRequest("m", (("system", "be brief"), ("user", "hello")), 100, 0.5, 7)
 BY_SCHEMA = ChatRequest("m", (("user", "hello"),), 100, 0.5, 7, '{"type":"object"}')
 NO_KEY = "KERNELWRIGHT_TEST_NO_KEY"
-
-
-def completion(content="hi", reason="stop", usage=(5, 2), **message):
-    body = {
-        "id": "c1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m-2",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": reason,
-                "message": {"role": "assistant", "content": content, **message},
-            }
-        ],
-    }
-    if usage is not None:
-        names = ("prompt_tokens", "completion_tokens")
-        body["usage"] = {**dict(zip(names, usage, strict=True)), "total_tokens": sum(usage)}
-    return 200, body, {}
-
-
-def failure(status, message="no", headers=None, **fields):
-    return status, {"error": {"message": message, **fields}}, headers or {}
-
-
-class Server:
-    """Answers with a script, one entry a request; the last entry for all further ones."""
-
-    def __init__(self):
-        self.script, self.asked, self.headers = [], [], []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                outer.asked.append(json.loads(body))
-                outer.headers.append({k.lower(): v for k, v in self.headers.items()})
-                entry = outer.script[min(len(outer.asked), len(outer.script)) - 1]
-                if callable(entry):
-                    entry(self)
-                    return
-                status, payload, headers = entry
-                raw = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-                self.send_response(status)
-                for name, value in {"content-type": "application/json", **headers}.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args):
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
-
-
-@pytest.fixture
-def server(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", NO_KEY, "http_proxy", "HTTP_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    found = Server()
-    yield found
-    found.http.shutdown()
-    found.http.server_close()
-
-
-@pytest.fixture
-def backend(server):
-    def make(*script, **options):
-        server.script = list(script)
-        found = OpenAI(model="m", base_url=server.url, **{"retries": 2, **options})
-        found.pass_through(Gate(clock=VirtualClock()))
-        return found
-
-    return make
 
 
 def slept(backend):
@@ -152,7 +70,14 @@ def test_money_is_by_the_price_list_and_unpriced_is_said(backend):
 
 
 @pytest.mark.parametrize(
-    "prices", [{}, {"prompt": 1.0}, {"prompt": 1.0, "completion": -1.0}, {"a": 1.0, "b": 1.0}]
+    "prices",
+    [
+        {},
+        {"prompt": 1.0},
+        {"prompt": 1.0, "completion": -1.0},
+        {"a": 1.0, "b": 1.0},
+        {"prompt": 1e308, "completion": 1.0},
+    ],
 )
 def test_a_price_list_that_is_none_is_refused(prices):
     with pytest.raises(OptionError, match="usd_per_million"):
@@ -197,14 +122,43 @@ def test_an_answer_that_is_no_completion_is_a_content_error_after_one_call(serve
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("usage", [None, (-1, 2), ("5", 2), (5, 1.5), (True, 2), (2**40, 2)])
-def test_usage_that_is_missing_or_absurd_is_estimated_and_marked(backend, usage):
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        (None, (4, 1)),
+        ((-1, 2), (4, 2)),
+        (("5", 2), (4, 2)),
+        ((5, 1.5), (5, 1)),
+        ((True, 2), (4, 2)),
+        ((2**30, 2), (4, 2)),
+        ((float("nan"), None), (4, 1)),
+        ((0, 0), (4, 1)),
+        ((5, 0), (5, 1)),
+    ],
+)
+def test_usage_that_is_missing_or_absurd_is_estimated_and_marked(backend, usage, counts):
     status, body, headers = completion(usage=None)
     if usage is not None:
         body["usage"] = {"prompt_tokens": usage[0], "completion_tokens": usage[1]}
     answer = backend((status, body, headers)).complete(REQUEST)
     assert answer.usage_estimated
-    assert (answer.prompt_tokens, answer.completion_tokens) == (4, 1)
+    assert (answer.prompt_tokens, answer.completion_tokens) == counts
+
+
+def test_an_answer_of_nothing_may_have_taken_no_tokens(backend):
+    answer = backend(completion(content=None, usage=(5, 0))).complete(REQUEST)
+    assert (answer.completion_tokens, answer.usage_estimated) == (0, False)
+
+
+@pytest.mark.parametrize("name", [{"a": 1}, 7, None, "\ud800", "x" * 100_000])
+def test_an_odd_name_costs_no_answer(backend, name):
+    status, body, headers = completion()
+    body |= {"id": name, "model": name}
+    body["choices"][0]["finish_reason"] = name
+    answer = backend((status, body, headers)).complete(REQUEST)
+    assert answer.text == "hi"
+    assert loads(Completion, dumps(answer)) == answer
+    assert len(dumps(answer)) < 1500
 
 
 def test_text_in_parts_and_lone_surrogates_are_read(backend):

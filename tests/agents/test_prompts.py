@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_a_value_that_is_not_there_is_an_error_and_not_an_empty_place(tmp_path):
 def test_a_template_without_a_message_is_refused(tmp_path):
     path = tmp_path / "own.j2"
     path.write_text("hello")
-    with pytest.raises(PromptError, match="a block named system or user"):
+    with pytest.raises(PromptError, match="a block named user"):
         render(str(path))
 
 
@@ -183,3 +184,46 @@ def test_another_template_is_named_where_the_record_holds_another_question(
     path.write_text("{% extends 'refine.j2' %}{% block hint %}Be brief.{% endblock %}")
     with pytest.raises(ReplayMismatch, match=r"message 1 \(user\).*, the prompt's template"):
         worlds["knobs"].driver(journal, prompt=str(path)).ask(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{% if tried %}{{ nope }}{% endif %}x", "'nope' is undefined"),
+        ("x{% for row in tried %}{{ row.nope }}{% endfor %}", "no attribute 'nope'"),
+        ("x{% for row in failures %}{{ row.nope }}{% endfor %}", "no attribute 'nope'"),
+        ("x{% for row in inspirations %}{{ row.nope }}{% endfor %}", "no attribute 'nope'"),
+        ("x{% for row in known %}{{ row.nope }}{% endfor %}", "no attribute 'nope'"),
+        ("x{% for line in device.lines %}{{ line.nope }}{% endfor %}", "no attribute 'nope'"),
+        ("x{% if profile.log %}{{ nope }}{% endif %}", "'nope' is undefined"),
+        ("{{ 1 / 0 }}", "ZeroDivisionError"),
+        ("{{ 'a' + 1 }}", "TypeError"),
+        ("{{ 'abc'.index('z') }}", "ValueError"),
+        ("{{ problem.tensors[99].name }}", "no element 99"),
+        ("{% include 'own.j2' %}", "RecursionError"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionError"),
+        ("{% include '../secret.txt' %}", "TemplateNotFound"),
+        ("{% include '/etc/hostname' %}", "TemplateNotFound"),
+        ("{% for i in range(10 ** 9) %}x{% endfor %}", "Range too big"),
+        (
+            "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
+            "a loop that goes on and on",
+        ),
+        ("{{ cycler.__init__.__globals__.os.getcwd() }}", "SecurityError"),
+        ("{{ ''.__class__.__mro__ }}", "SecurityError"),
+        ("{{ range(99999) | random }}", "which gives several"),
+        (" ", "expected a block named user with text"),
+    ],
+)
+def test_a_template_that_will_fail_is_refused_before_a_call_is_paid(
+    worlds, journal, tmp_path, text, found
+):
+    (tmp_path / "secret.txt").write_text("s")
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    path = folder / "own.j2"
+    path.write_text("{% block user %}" + text + "{% endblock %}")
+    with pytest.raises(OptionError, match=re.escape(found)) as refused:
+        worlds["source"].driver(journal, prompt=str(path))
+    assert refused.value.option == "prompt"
+    assert "Traceback" not in str(refused.value)

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kernelwright.agents import recordings
+from kernelwright.agents.asking import answer_of
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.backends.replay import Replay
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion
@@ -212,6 +215,68 @@ def test_what_cannot_be_played_is_refused(tmp_path, options, option):
     with pytest.raises(OptionError) as caught:
         Replay(**options)
     assert caught.value.option == option
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: [],
+        lambda data: {**data, "key": "0" * 32},
+        lambda data: {**data, "request": {**data["request"], "seed": 8}},
+        lambda data: {**data, "completion": {"text": 3}},
+        lambda data: {**data, "completion": {**data["completion"], "usd": -1.0}},
+        lambda data: {**data, "completion": {**data["completion"], "text": "\ud800"}},
+        lambda data: {**data, "completion": None},
+        lambda data: {**data, "error": {"kind": "odd", "message": "x"}},
+        lambda data: {**data, "messages": [["user"]]},
+        lambda data: {**data, "messages": [["user", 3]]},
+        lambda data: {**data, "lines": 3},
+    ],
+)
+def test_a_recording_that_was_edited_is_refused_by_name(tmp_path, damage):
+    recorded(tmp_path, (REQUEST, said()))
+    place = tmp_path / f"{REQUEST.key}.json"
+    place.write_text(json.dumps(damage(json.loads(place.read_text()))))
+    with pytest.raises(OptionError, match=f"{REQUEST.key}.json: expected a record"):
+        Replay(from_=str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\x00", "9" * 5000, '{"key": 1}'])
+def test_a_file_that_is_no_recording_is_refused_by_name(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(OptionError, match=r"a\.json: expected a record"):
+        Replay(from_=str(tmp_path))
+
+
+def test_a_recording_of_another_name_or_size_is_refused(tmp_path, monkeypatch):
+    recorded(tmp_path, (REQUEST, said()))
+    place = tmp_path / f"{REQUEST.key}.json"
+    monkeypatch.setattr(recordings, "MOST_BYTES", 100)
+    with pytest.raises(OptionError, match="more than 100"):
+        Replay(from_=str(tmp_path))
+    monkeypatch.undo()
+    place.rename(tmp_path / "copy.json")
+    with pytest.raises(OptionError, match="named after"):
+        Replay(from_=str(tmp_path))
+
+
+def test_an_answer_that_was_paid_for_is_used_where_it_cannot_be_kept(tmp_path, caplog):
+    into = tmp_path / "kept"
+    backend = Replay(from_=str(into), on_miss="record", backend=Scripted(said()))
+    into.write_text("a file in its place")
+    assert backend.complete(REQUEST) == said()
+    assert backend.complete(REQUEST) == said()
+    assert "is not kept" in caplog.text
+
+
+def test_lone_surrogates_of_any_backend_are_recorded_without(worlds, recording):
+    odd = Completion("a\ud800", "\ud800", "\ud800", "x", refusal=None)
+    journal = recording()
+    driver = worlds["knobs"].driver(journal, backend=Scripted(*[odd] * 40), attempts=1)
+    with suppress(BackendError):
+        driver.ask(1)
+    calls = [e for e in journal.events if e.kind == "model_call"]
+    assert answer_of(calls[0].data).text == "a?"
 
 
 def test_runs_alone_are_nothing_to_record_in(run, tmp_path):

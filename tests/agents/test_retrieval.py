@@ -32,6 +32,7 @@ from kernelwright.configs import api
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.types import Language, knob_candidate
+from kernelwright.search.store import DATABASE
 from kernelwright.search.tuning.near import OTHER_DEVICE
 
 
@@ -249,6 +250,20 @@ def test_a_question_is_given_the_next_winner_once_one_was_tried(worlds, recordin
     asked = driver._fresh(0).messages[1][1]
     assert told[1].title in asked
     assert told[0].title not in asked
+
+
+@pytest.mark.parametrize(
+    ("config", "count"), [("no JSON", 1), ("[1]", 1), ('{"problem": "x"}', 2), ("[" * 100_000, 1)]
+)
+def test_a_run_whose_configuration_cannot_be_read_hides_no_other(tmp_path, config, count):
+    api.run(campaign(tmp_path), tmp_path / "runs" / "b")
+    api.run(campaign(tmp_path), tmp_path / "runs" / "a")
+    with sqlite3.connect(tmp_path / "runs" / "a" / DATABASE) as database:
+        database.execute("UPDATE meta SET value = ? WHERE name = 'config'", (config,))
+    database.close()
+    titles = [told.title for told in by_worth(of_runs([tmp_path / "runs"]))]
+    assert len(titles) == count
+    assert any(title.startswith("gemm_gpu ") for title in titles)
 
 
 def test_a_campaign_retrieves_what_earlier_ones_found(tmp_path):

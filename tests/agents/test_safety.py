@@ -173,3 +173,22 @@ def test_an_answer_in_a_hostile_reply_is_still_the_last_block_of_its_mark(worlds
     for text in HOSTILE:
         found = dialect.parse(text)
         assert isinstance(found, Malformed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN RSA PRIVATE KEY-----\n" * 4_000,
+        "eyJaaaaaaaaaaa-" * 20_000,
+        "eyJ" + "a" * 300_000,
+        "-----BEGIN " + "A " * 300_000,
+    ],
+    ids=["begun", "tokens", "token", "words"],
+)
+def test_what_only_begins_like_a_key_is_looked_at_in_time_that_is_linear_in_it(text):
+    assert len(redacted(text, ())) <= len(text)
+
+
+def test_a_private_key_is_removed_as_a_whole_and_nothing_behind_it():
+    key = "-----BEGIN EC PRIVATE KEY-----\n" + "aB1+\n" * 600 + "-----END EC PRIVATE KEY-----"
+    assert redacted(f"a {key} b {key} c", ()) == f"a {REMOVED} b {REMOVED} c"

@@ -568,7 +568,7 @@ BY_MODEL = {
     [
         ("{% block user %}{{ nope }}{% endblock %}", "'nope' is undefined"),
         ("{% block user %}{{ ", "unexpected"),
-        ("no blocks", "expected a block named system or user"),
+        ("no blocks", "expected a block named user"),
     ],
 )
 def test_a_prompt_of_one_s_own_is_tried_before_anything_is_asked(tmp_path, text, said):

@@ -6,11 +6,14 @@ import ast
 import inspect
 import textwrap
 import typing
+from dataclasses import fields
 
 import pytest
 import yaml
 
 from kernelwright.agents.backends.limits import Limits
+from kernelwright.agents.desk import Desk
+from kernelwright.agents.options import Common
 from kernelwright.configs import api
 from kernelwright.configs.load import CONFIGS_DIR, GIVEN, TABLES, read_document, shipped_configs
 from kernelwright.configs.resolve import options_model, parameter_name, resolve
@@ -166,6 +169,8 @@ def test_every_option_is_used_by_what_it_configures(kind, name, table):
     names = {
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
+    if hasattr(function, "__wrapped__"):  # what all agents have is read where they work
+        names |= {f.name for f in fields(Common) if f"options.{f.name}" in inspect.getsource(Desk)}
     for option in options:
         assert parameter_name(option) in names, f"{kind} {name}: option {option} has no reader"
 

@@ -178,3 +178,50 @@ def test_bytes_that_are_no_messages_do_not_stop_the_server(command):
         assert server.wait() == 0
         watchdog.cancel()
     assert answers[6]["result"]["structuredContent"]["legal"]
+
+
+def test_looking_does_not_wait_for_calls_that_wait_for_the_judge(tmp_path):
+    from kernelwright.configs.tools.protocol import MOST_CALLS, make_server
+    from kernelwright.configs.tools.session import Session
+
+    config = tmp_path / "fed.yaml"
+    config.write_text(CAMPAIGN)
+    session = Session(config, tmp_path / "run")
+    busy = threading.Event()
+    session._pool.submit(busy.wait)
+
+    async def main():
+        with anyio.fail_after(LIMIT_S):
+            async with Client(make_server(session)) as client, anyio.create_task_group() as group:
+                for n in range(MOST_CALLS + 4):
+                    knobs = {**GOOD, "group_m": 2**n, "no": n}
+                    group.start_soon(client.call_tool, "submit", {"candidate": knobs, "wait": 60})
+                try:
+                    await anyio.wait_all_tasks_blocked()
+                    looked = await call(client, "leaderboard")
+                    assert looked.structured_content["rows"] == []
+                finally:
+                    busy.set()
+
+    try:
+        anyio.run(main)
+    finally:
+        busy.set()
+        session.close()
+
+
+def test_what_is_no_candidate_waits_no_longer_than_it_was_told(tmp_path):
+    from kernelwright.configs.tools.desk import Desk
+    from kernelwright.configs.tools.session import Session
+
+    config = tmp_path / "fed.yaml"
+    config.write_text(CAMPAIGN)
+    session = Session(config, tmp_path / "run")
+    busy = threading.Event()
+    session._pool.submit(busy.wait)
+    try:
+        answer = Desk(session).submit(candidate="no JSON", wait=0)
+        assert answer["judged"] is False
+    finally:
+        busy.set()
+        session.close()

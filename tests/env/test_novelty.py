@@ -82,6 +82,7 @@ def function(body, parameters="int a, float *restrict b"):
     return f"void f({parameters})\n{{\n{body}\n}}\n"
 
 
+POINT = "struct point { int x, y; };\n"
 # (one, other): the same program.
 SAME = [
     (function("b[a] = 1;"), function("y[n] = 1;", "int n, float *restrict y")),
@@ -115,6 +116,14 @@ SAME = [
     (
         function('_Pragma("omp simd") for (int i = 0; i < a; i++) b[i] = 1;'),
         function('_Pragma("omp simd") for (int j = 0; j < a; j++) b[j] = 1;'),
+    ),
+    (
+        "#define MIN(a, b) ((a) < (b) ? (a) : (b))\n" + function("int c = MIN(a, 4); b[c] = 1;"),
+        "#define MIN(a, b) ((a) < (b) ? (a) : (b))\n" + function("int d = MIN(a, 4); b[d] = 1;"),
+    ),
+    (
+        function("int c[] = {a, 1 ? a : 2, 3}; b[c[0]] = a ? c[1], 1 : 2;"),
+        function("int d[] = {a, 1 ? a : 2, 3}; b[d[0]] = a ? d[1], 1 : 2;"),
     ),
 ]
 # (one, other): two programs, or at least not certainly one.
@@ -210,6 +219,39 @@ OTHER = [
         "#define EMPTY_t\n" + function("int x = a; { EMPTY_t y = 1; } b[x] = 1;"),
     ),
     (function("int n[a]; b[sizeof n] = a;"), function("int n[a]; b[sizeof a] = a;")),
+    # A directive is not the word that it consists of.
+    (
+        function("#ifdef A\nif (a) b[0] = 1;\n#else\nb[1] = 2;\n#endif"),
+        function("#ifdef A\nif (a) b[0] = 1;\nelse\nb[1] = 2;\n#endif"),
+    ),
+    # Members, labels and tags have names of their own, also where no dot stands before them.
+    *(
+        (
+            f"{POINT}{head}" + function(f"int x = a; {use.format('x')} b[x] = 1;"),
+            f"{POINT}{head}" + function(f"int y = a; {use.format('y')} b[y] = 1;"),
+        )
+        for head, use in (
+            ("", "struct point p = {{{}: 1}}; b[0] = p.x;"),
+            ("", "struct point p = {{1, {}: 1}}; b[0] = p.x;"),
+            ("", "b[0] = __builtin_offsetof(struct point, {});"),
+            ("", "b[0] = offsetof(struct point, {});"),
+            ("#define AT(s, f) ((s)->f)\n", "b[0] = AT(q, {});"),
+            ("#define AT(s, f) s.f\n#define TO(s, f) AT(s, f)\n", "b[0] = TO(q, {});"),
+            ("#define OF(f) offsetof(struct point, f)\n", "b[0] = OF({});"),
+            ("#define DOT .\n", "b[0] = q DOT {};"),
+            ("#define P() q.\n", "b[0] = P() {};"),
+            ("#define TAG(t) struct t\n", "b[0] = sizeof(TAG({}));"),
+            ("#define JUMP(l) goto l\n", "JUMP({});"),
+            ("#define THREE(a, op, b) a op b\n", "b[0] = THREE(q, ., {});"),
+            ("#define ANY(...) q.__VA_ARGS__\n", "b[0] = ANY({});"),
+        )
+    ),
+    # What one compiler takes for the end of a line is a blank to another.
+    (function("b[0] = 1; // c\rb[0] = 2;"), function("b[0] = 1;")),
+    # Two strokes in a header's name are no comment.
+    ("#include_next <a//b>\n", "#include_next <a//c>\n"),
+    ("#define H <a//b>\n#include H\n", "#define H <a//c>\n#include H\n"),
+    ("#if __has_include(<a//b>)\n#endif\n", "#if __has_include(<a//c>)\n#endif\n"),
 ]
 
 
@@ -379,3 +421,23 @@ def test_the_oldest_forms_are_forgotten():
     for n in range(REMEMBERED + 10):
         forms.of(knob_candidate({"bm": n}))
     assert len(forms._known) == REMEMBERED
+
+
+def test_a_form_does_not_depend_on_how_deep_the_caller_stands():
+    def deeper(left, code):
+        return deeper(left - 1, code) if left else source_form(code)
+
+    for depth in (10, 60, 63, 64, 65, 150, 250):
+        code = function(f"int c = {'(' * depth}a{')' * depth}; b[c] = 1;")
+        assert deeper(0, code) == deeper(300, code)
+        blocks = function(f"{'{' * depth}int c = a; b[c] = 1;{'}' * depth}")
+        assert deeper(0, blocks) == deeper(300, blocks)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["typedef int a " * 4_000, "{" * 60_000, "(" * 60_000, '"' + '\\"' * 30_000, "/* " * 20_000],
+    ids=["typedefs", "braces", "brackets", "quotes", "comments"],
+)
+def test_a_form_takes_time_that_is_linear_in_its_text(code):
+    assert source_form(code) == source_form(code)

@@ -24,7 +24,7 @@ from kernelwright.search.campaign import (
 from kernelwright.search.drivers.random import Random
 from kernelwright.search.executors import Serial, Threads, make_executor
 from kernelwright.search.plan import Baseline, Budget, ConfirmPlan, StopRules
-from kernelwright.search.store import MemoryStore, SqliteStore
+from kernelwright.search.store import MemoryStore, SqliteStore, StoreError
 from kernelwright.search.summary import best_trial, summarise
 
 
@@ -383,6 +383,15 @@ class Elsewhere(ToyJudge):
 def test_whatever_a_judge_does_is_told(judge, message):
     with pytest.raises(JudgeError, match=message):
         run(plan(lambda: Script([[c(1)]]), judge))
+
+
+def test_a_full_disk_is_not_the_driver_s_fault():
+    class Paying(Script):
+        def ask(self, n):
+            raise StoreError("run.sqlite: could not write: database or disk is full")
+
+    with pytest.raises(StoreError, match="disk is full"):
+        run(plan(lambda: Paying([])))
 
 
 def test_a_driver_that_leaves_is_blamed():

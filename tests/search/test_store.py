@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -179,3 +180,75 @@ def test_impossible_trials_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             Trial(**fields | change)
+
+
+DAMAGE = [
+    ("UPDATE events SET payload = 'no JSON'", "payload: expected JSON"),
+    ("UPDATE events SET payload = 'null'", "payload: expected dict"),
+    ("UPDATE events SET payload = ?", "payload: expected JSON"),
+    ("UPDATE events SET payload = '{}' WHERE kind = 'stopped'", "rule: expected str"),
+    ("UPDATE events SET payload = '{\"completion\": 3}'", "completion: expected dict"),
+    ("UPDATE events SET tokens = 'many'", "tokens: expected int"),
+    ("UPDATE events SET tokens = -5", "tokens: expected at least 0"),
+    ("UPDATE events SET usd = 9e999", "usd: expected a finite amount"),
+    ("UPDATE events SET usd = -1.0", "usd: expected a finite amount"),
+    ("UPDATE events SET usd = 'free'", "usd: expected float"),
+    ("UPDATE events SET ask = x'ff'", "ask: expected int"),
+    ("UPDATE events SET kind = x'ff'", "kind: expected str"),
+    ("UPDATE trials SET usd = 'free'", "usd: expected float"),
+    ("UPDATE trials SET parents = ?", "parents: expected JSON"),
+    ("UPDATE trials SET objective = 1e18", "objective: expected at most 1000"),
+    ("UPDATE trials SET number = 7", "number: expected 0"),
+    ("DELETE FROM verdicts", "verdicts: expected at least one"),
+    ("UPDATE meta SET value = 'no JSON'", "config: expected JSON"),
+    ("UPDATE meta SET name = 'baseline'", "baseline: expected an object with a name"),
+    ("UPDATE meta SET name = 'bounds'", "bounds: expected list"),
+    ("UPDATE meta SET value = 3", "config: expected dict"),
+]
+
+
+@pytest.mark.parametrize(("edit", "says"), DAMAGE)
+def test_an_edited_record_is_refused_with_the_place(tmp_path, edit, says):
+    path = tmp_path / "run.sqlite"
+    with SqliteStore(path) as store:
+        call = Event("model_call", 1, 0, "{}", tokens=5, usd=0.01)
+        store.record(
+            [judged(0, knob_candidate({"a": 1}), 0.5)],
+            events=[call, event("stopped", 2, rule="calls", reason="enough")],
+        )
+        store.set_meta(config="{}")
+    db = sqlite3.connect(path)
+    db.execute(edit, ["[" * 100_000] if "?" in edit else [])
+    db.commit()
+    db.close()
+    with SqliteStore(path, readonly=True) as store, pytest.raises(StoreError) as caught:
+        store.trials(), store.events(), store.meta()
+    assert "expected a whole store, found damage" in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_a_store_that_another_program_holds_is_refused_in_words(tmp_path):
+    with SqliteStore(tmp_path / "run.sqlite") as store:
+        store._db.execute("PRAGMA busy_timeout=10")
+        other = sqlite3.connect(tmp_path / "run.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="could not write"):
+            store.set_meta(version="1")
+        other.execute("ROLLBACK")
+        other.close()
+        store.set_meta(version="1")
+        assert store.meta() == {"version": "1"}
+
+
+def test_a_run_in_a_folder_that_nobody_may_write_to_can_be_looked_at(tmp_path):
+    folder = tmp_path / "archive"
+    with SqliteStore(folder / "run.sqlite") as store:
+        store.set_meta(version="1")
+    folder.chmod(0o555)
+    try:
+        if os.access(folder, os.W_OK):
+            pytest.skip("this user may write to any folder")
+        with SqliteStore(folder / "run.sqlite", readonly=True) as store:
+            assert store.meta() == {"version": "1"}
+    finally:
+        folder.chmod(0o755)
