@@ -41,7 +41,10 @@ _NAMED_ELSEWHERE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Built:
-    """A plan with the objects that reports and environments also need."""
+    """A plan with the objects that reports and environments also need.
+
+    ``reaching`` are the keys of ``resolved`` that say only how a model is reached.
+    """
 
     plan: Plan
     problem: Problem
@@ -50,6 +53,7 @@ class Built:
     resolved: dict[str, Any]
     missing: tuple[str, ...]
     outlay: Callable[[], Outlay | None] = lambda: None
+    reaching: tuple[str, ...] = ()
 
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
@@ -111,7 +115,18 @@ def build(campaign: Campaign) -> Built:
     )
     resolved = resolved_config(campaign, hashes, judge)
     missing = (*target.missing, *asked_missing)
-    return Built(plan, problem, target, space, resolved, missing, outlay)
+    backend = campaign.backend
+    paths = () if backend is None else backend.reaching
+    return Built(
+        plan,
+        problem,
+        target,
+        space,
+        resolved,
+        missing,
+        outlay,
+        tuple(f"agents.backend.{key}" for key in paths),
+    )
 
 
 def _stop_rules(

@@ -34,6 +34,7 @@ _ABOUT: dict[str, type] = {
     "bounds": list,
     "notes": list,
     "tasks": dict,
+    "reached": list,
 }
 _STAGES = {stage: place for place, stage in enumerate(Stage)}
 

@@ -57,6 +57,10 @@ NOT_REPLIES = (
 )
 
 
+# What is known of a run whose model was reached otherwise from some call on.
+REACHED = "reached"
+
+
 def best_trial(trials: list[Trial]) -> Trial | None:
     """The confirmed trial, wins before all others and of those the fastest, for a tie is often what
     a stricter level could not tell; while none is confirmed, the screened one of greatest
@@ -184,6 +188,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "duplicates": sum(e.kind == "duplicate" and (e.ask, e.slot) not in calls for e in events),
         "replies": _replies(events),
         "answered_by": _answered_by(events),
+        "reached": json.loads(meta.get(REACHED, "[]")),
         "unanswered": _unanswered(meta),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
