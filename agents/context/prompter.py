@@ -19,7 +19,7 @@ from kernelwright.agents.context.fitting import Fitting
 from kernelwright.agents.context.library import MOST_TITLE, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.safe import clean, one_line, secrets_of, without_secrets
-from kernelwright.agents.context.samples import DEVICE, PASSAGE, PROFILE, midway
+from kernelwright.agents.context.samples import DEVICE, PASSAGE, PROFILE, in_between, midway
 from kernelwright.agents.context.shelves import Shelves
 from kernelwright.agents.context.shrink import Messages, Values, tokens_of
 from kernelwright.agents.context.surroundings import (
@@ -119,6 +119,8 @@ class Prompter:
         try:
             messages = prompts.render(prompt, **self.fixed, **shown)
             once, again = (prompts.render(prompt, **self.fixed, **later) for _ in range(2))
+            for between in in_between(shown, later):
+                prompts.render(prompt, **self.fixed, **between)
         except prompts.PromptError as error:
             expected = "a template of values that there are"
             raise OptionError("prompt", expected, str(error)) from None
