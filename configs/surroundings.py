@@ -42,7 +42,7 @@ def surroundings_of(
     return Surroundings(
         tokens=context.tokens,
         device=(lambda: _device(problem, target, state)) if context.device else None,
-        explain=_explainer(problem, target) if context.profile else None,
+        explain=explainer_of(problem, target) if context.profile else None,
         examine=_examiner(target) if context.profile else None,
         passages=None
         if retrieval is None
@@ -60,7 +60,7 @@ def _device(problem: Problem, target: Target, state: CacheState) -> DeviceSheet:
     return device_sheet(target.device, bounds, dtype=dtype, itemsize=size, threads=threads)
 
 
-def _explainer(problem: Problem, target: Target) -> Explain | None:
+def explainer_of(problem: Problem, target: Target) -> Explain | None:
     """An analytic model of the target's machine that says what limits a program: the target's own,
     or for schedules that run on a real CPU the model of one. It is a function of the program alone.
     """

@@ -75,7 +75,7 @@ class NotBegunError(StoreError):
     """A run that was stopped while it started, before anything was recorded."""
 
     def __init__(self, path: Path) -> None:
-        found = "one that was stopped before it recorded anything; the same `run` starts it"
+        found = "one that was stopped before it recorded anything; the same command starts it"
         super().__init__(f"{path}: expected a run, found {found}")
 
 

@@ -181,6 +181,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "seconds_search": spent.search_s,
         "seconds_confirm": spent.confirm_s,
         "finished": bool(last and last.kind == "finished"),
+        "goes_on_by": _command(meta),
         "stop": stops[-1].data if stops else None,
         "served": sum(e.kind == SERVED for e in events),
         "cache": _cache(events),
@@ -192,6 +193,12 @@ def summarise(store: Store) -> dict[str, Any]:
         "unanswered": _unanswered(meta),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
+
+
+def _command(meta: Mapping[str, str]) -> str:
+    """The command that goes on with a run: candidates from outside come through ``mcp``."""
+    driver = json.loads(meta.get("config", "{}")).get("driver", {})
+    return "mcp" if driver.get("name") == "external" else "run"
 
 
 def _unanswered(meta: Mapping[str, str]) -> dict[str, Any]:
