@@ -534,13 +534,18 @@ def list_(
     ] = None,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE...]", help="Landscapes to read instead.", show_default=False),
+        typer.Argument(
+            metavar="[NAME...]",
+            help="One of them, to see its options; of landscapes files to read instead.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List what there is."""
     with _refusals(as_json=as_json):
-        from kernelwright.configs.catalogue import CATALOGUE, catalogue
+        from kernelwright.configs.catalogue import CATALOGUE, OPTIONED, catalogue, options_of, words
+        from kernelwright.configs.resolve import UnknownNameError
 
         if what is None:
             if as_json:
@@ -556,6 +561,23 @@ def list_(
             _fail(
                 2, f"expected one of {', '.join(CATALOGUE)}, found {what!r}{hint}", as_json=as_json
             )
+        if files and what in OPTIONED:
+            try:
+                rows = [{**row, "of": name} for name in files for row in options_of(what, name)]
+            except UnknownNameError as error:
+                hint = f"; did you mean {error.near!r}?" if error.near else ""
+                _fail(2, f"{error}{hint}", as_json=as_json)
+            if as_json:
+                _print_json({"options": rows})
+                return
+            from kernelwright.display.tables import print_table
+
+            shown = [
+                (f"{r['of']}.{r['name']}", r["default"], f"{r['doc']} {words(r['value'])}")
+                for r in rows
+            ]
+            print_table(_console(), ("option", "default", "what it is, and its values"), shown)
+            return
         if files and what != "landscapes":
             _fail(2, f"expected no FILE beside {what!r}, found {files[0]!r}", as_json=as_json)
         if files:

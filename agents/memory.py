@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from bisect import insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -90,6 +90,11 @@ class Memory:
     def has_tried(self, candidate: Candidate) -> bool:
         """Whether the same program was judged."""
         return self._dialect.form(candidate) in self._forms
+
+    def candidates(self) -> Iterator[Candidate]:
+        """What was tried, and what is proposed and not judged."""
+        yield from (trial.candidate for trial in self._forms.values())
+        yield from self._pending.values()
 
     def repeat(self, candidate: Candidate) -> str:
         """Remember what was proposed again, so that it is listed, and say what came of it."""

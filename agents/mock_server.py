@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.server import ChatServer, chat_server
 from kernelwright.agents.wire_faults import read_rates, read_script
@@ -15,6 +17,7 @@ def mock_endpoint(
     skill: float | None = None,
     faults: str | None = None,
     wire: str = "",
+    names: Sequence[str] = (),
 ) -> ChatServer:
     """A server of the simulated model, not started yet.
 
@@ -25,13 +28,14 @@ def mock_endpoint(
         skill: the persona's unless given.
         faults: a rate, a profile's name, or rates by class (``cheating=0.1,empty=0.1``).
         wire: rates (``drop=0.1``) or turns (``ok,drop,ok``) of what goes wrong on the way.
+        names: under which it is served; its own unless given.
 
     Raises:
         OptionError: if an option makes no sense.
         OSError: if the port is taken.
     """
     model = Mock(seed=seed, persona=persona, skill=skill, faults=_faults(faults))
-    return chat_server(model, read_script(wire, seed), port=port)
+    return chat_server(model, read_script(wire, seed), names=names, port=port)
 
 
 def _faults(text: str | None) -> float | str | dict[str, float] | None:

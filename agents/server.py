@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 from kernelwright.agents.chat import BackendError, ChatModel, ChatRequest, Completion
 from kernelwright.agents.envelopes import (
@@ -42,6 +44,8 @@ class ChatServer(ThreadingHTTPServer):
     Args:
         model: who answers.
         script: what goes wrong on the way; nothing unless given.
+        names: of the models that it lists, all of which are this one; its own unless given. A
+            request for another one is refused, as real servers do.
         host: of this machine.
         port: any free one if 0; ``server_port`` says which.
     """
@@ -53,10 +57,12 @@ class ChatServer(ThreadingHTTPServer):
         model: ChatModel,
         script: Script | None = None,
         *,
+        names: Sequence[str] = (),
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
         self.model, self.script = model, script or Script()
+        self.names = tuple(names) or (model.model,)
         self.closing = threading.Event()
         super().__init__((host, port), _Handler)
 
@@ -76,11 +82,16 @@ class ChatServer(ThreadingHTTPServer):
 
 
 def chat_server(
-    model: ChatModel, script: Script | None = None, *, host: str = "127.0.0.1", port: int = 0
+    model: ChatModel,
+    script: Script | None = None,
+    *,
+    names: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    port: int = 0,
 ) -> ChatServer:
     """A server for a model, see `ChatServer`."""
     try:
-        return ChatServer(model, script, host=host, port=port)
+        return ChatServer(model, script, names=names, host=host, port=port)
     except OSError as error:
         expected = f"a port of {host} that is free (0 is any)"
         raise OSError(f"port: expected {expected}, found {port} ({error.strerror})") from None
@@ -93,14 +104,13 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        """The one model that there is."""
-        model = self.server.model.model
-        entry = {"id": model, "object": "model", "created": 0, "owned_by": "kernelwright"}
-        path = self.path.rstrip("/")
+        """The models that there are."""
+        path, names = self.path.rstrip("/"), self.server.names
         if path == MODELS:
-            self._send(_json(200, {"object": "list", "data": [entry]}))
-        elif path == f"{MODELS}/{model}":
-            self._send(_json(200, entry))
+            self._send(_json(200, {"object": "list", "data": [_entry(name) for name in names]}))
+        elif path.startswith(f"{MODELS}/"):
+            name = unquote(path.removeprefix(f"{MODELS}/"))
+            self._send(_json(200, _entry(name)) if name in names else self._no_model(name))
         else:
             self._send(_error(404, f"expected {MODELS}, found {self.path:.80}"))
 
@@ -121,7 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             request = parse_chat(body) if path == CHAT else parse_responses(body)
-            self._send(self._reply(request, path, body))
+            is_known = request.model in self.server.names
+            self._send(
+                self._reply(request, path, body) if is_known else self._no_model(request.model)
+            )
         except RequestError as error:
             self._send(_error(400, str(error)))
         except BackendError as error:
@@ -143,6 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
             return replace(_json(200, whole), headers=_truth(completion))
         reply = WIRE_FAULTS[name](whole)
         return replace(reply, headers={**reply.headers, WIRE_HEADER: name})
+
+    def _no_model(self, name: str) -> Reply:
+        known = ", ".join(self.server.names)
+        said = f"The model `{name:.80}` does not exist: expected {known}"
+        return _error(404, said, param="model", code="model_not_found")
 
     def _send(self, reply: Reply) -> None:
         if reply.manner != "whole":
@@ -168,8 +186,14 @@ def _json(status: int, body: dict[str, Any]) -> Reply:
     return Reply(status, json.dumps(body).encode())
 
 
-def _error(status: int, message: str) -> Reply:
-    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+def _entry(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "kernelwright"}
+
+
+def _error(
+    status: int, message: str, *, param: str | None = None, code: str | None = None
+) -> Reply:
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return _json(status, {"error": error})
 
 

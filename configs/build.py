@@ -41,7 +41,10 @@ _NAMED_ELSEWHERE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Built:
-    """A plan with the objects that reports and environments also need."""
+    """A plan with the objects that reports and environments also need.
+
+    ``reaching`` are the keys of ``resolved`` that say only how a model is reached.
+    """
 
     plan: Plan
     problem: Problem
@@ -51,6 +54,7 @@ class Built:
     missing: tuple[str, ...]
     outlay: Callable[[], Outlay | None] = lambda: None
     hired: Hired | None = None
+    reaching: tuple[str, ...] = ()
 
 
 def parts_of(campaign: Campaign) -> tuple[Problem, Target, dict[str, Any]]:
@@ -112,7 +116,19 @@ def build(campaign: Campaign) -> Built:
     )
     resolved = resolved_config(campaign, hashes, judge)
     missing = (*target.missing, *(() if hired is None else hired.backend.missing))
-    return Built(plan, problem, target, space, resolved, missing, outlay, hired)
+    backend = campaign.backend
+    paths = () if backend is None else backend.reaching
+    return Built(
+        plan,
+        problem,
+        target,
+        space,
+        resolved,
+        missing,
+        outlay,
+        hired,
+        tuple(f"agents.backend.{key}" for key in paths),
+    )
 
 
 def _stop_rules(
@@ -154,7 +170,7 @@ def _driver_factory(
     budget = budget_of(campaign)
     context = None
     if campaign.backend is not None:
-        context = surroundings_of(campaign, problem, target, state)
+        context = surroundings_of(campaign, problem, target, space.language, state)
         unread = [key for key in ("context", "retrieval") if document.get("agents", key)]
         if unread and "context" not in wanted:
             expected = f"a driver whose prompts take one ({choice.name} does not)"

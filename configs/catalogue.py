@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.agents import BACKENDS
 from kernelwright.agents.context.prompter import shipped_prompts
 from kernelwright.configs.exchange import describe
-from kernelwright.configs.load import TABLES, shipped_configs
-from kernelwright.configs.resolve import resolve
+from kernelwright.configs.load import GIVEN, TABLES, shipped_configs
+from kernelwright.configs.resolve import options_model, resolve
 from kernelwright.env.compiler.machine.cpu import load_machine, machine_names
 from kernelwright.env.compiler.machine.device import device_names, load_device
 from kernelwright.env.compiler.schedule import DIRECTIVES
@@ -50,6 +51,41 @@ def catalogue(what: str) -> list[dict[str, Any]]:
         rows += [{"name": name, "doc": load_machine(name).title} for name in machine_names()]
         return rows
     return [describe(name) for name in shipped_landscapes()]
+
+
+# What names in a table are, as far as they take options.
+OPTIONED = {
+    "problems": "problem",
+    "drivers": "driver",
+    "targets": "target",
+    "schedulers": "scheduler",
+    "backends": "backend",
+}
+
+
+def options_of(what: str, name: str) -> list[dict[str, Any]]:
+    """The options of what a name stands for: ``name default doc`` and ``value``, a JSON Schema.
+
+    Raises:
+        UnknownNameError: if there is no such name.
+    """
+    kind = OPTIONED[what]
+    model = options_model(resolve(TABLES[kind], name), GIVEN[kind])
+    required = {key for key, field in model.model_fields.items() if field.is_required()}
+    return [
+        {
+            "name": key,
+            "default": "required" if key in required else repr(model.model_fields[key].default),
+            "doc": str(told.pop("description", "")),
+            "value": {k: v for k, v in told.items() if k not in ("title", "default")},
+        }
+        for key, told in model.model_json_schema().get("properties", {}).items()
+    ]
+
+
+def words(value: Mapping[str, Any]) -> str:
+    """An option's values on one line."""
+    return f"({json.dumps(value)})"
 
 
 def _first_sentence(thing: object) -> str:

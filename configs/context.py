@@ -9,21 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.context.library import NoFullTextError, check_full_text
-from kernelwright.configs.schema import AgentsSection, ContextSection
+from kernelwright.configs.schema import AgentsSection, CampaignFile, ContextSection
 from kernelwright.configs.tree import Document
 
 MOST_PAGE_BYTES = 1 << 20
 
 
+def retrieves_directives(file: CampaignFile) -> bool:
+    """Whether questions may be given pages of directives: where candidates are C, of which
+    directives are no part but loops are. Where they are schedules every prompt has them anyway.
+    """
+    section = None if file.agents is None else file.agents.retrieval
+    return section is not None and section.directives and file.space.kind == "source"
+
+
 def check_retrieval(
-    document: Document, agents: AgentsSection, folder: Path, files: dict[str, str]
+    document: Document, file: CampaignFile, folder: Path, files: dict[str, str]
 ) -> None:
     """Refuse what cannot be searched; the pages become files of the campaign.
 
     Raises:
         ConfigError: naming the key.
     """
-    section = agents.retrieval
+    section = None if file.agents is None else file.agents.retrieval
     if section is None:
         return
     path = ("agents", "retrieval")
@@ -49,8 +57,8 @@ def check_retrieval(
         if not (folder / name).is_dir():
             found = f"{name!r:.200}, which is none"
             raise document.error((*path, "runs"), "a folder of runs", found)
-    if not (section.directives or section.pages or section.runs or section.cache):
-        expected = "something to retrieve: directives, pages, runs or cache"
+    if not (retrieves_directives(file) or section.pages or section.runs or section.cache):
+        expected = "something to retrieve: pages, runs, cache or, of C, directives"
         raise document.error(path, expected, "nothing")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import kernelwright
 from kernelwright.agents.kept import keep_templates
@@ -18,7 +18,11 @@ from kernelwright.configs.winner import best_c
 from kernelwright.evaluators.target import notes_of, speed_of_light
 from kernelwright.search.campaign import Extension
 from kernelwright.search.store import DATABASE, SqliteStore, Store
-from kernelwright.search.summary import best_trial, shown
+from kernelwright.search.summary import REACHED, best_trial, shown
+from kernelwright.search.trial import MODEL_CALL
+
+# A key, and its values before and now.
+Difference: TypeAlias = tuple[str, Any, Any]
 
 # What is announced of a run that has nothing left to do.
 FINISHED_BEFORE = "already finished; --fresh starts another"
@@ -69,14 +73,15 @@ _OF_A_START = (Path(DATABASE).with_suffix(".lock").name,)
 def claim(
     store: SqliteStore, folder: Path, resolved: dict[str, Any], built: Built
 ) -> Extension | None:
-    """Make the folder this campaign's: new, the same, or (the extension) with a larger budget.
+    """Make the folder this campaign's: new, the same, or (the extension) with a larger budget. How
+    its model is reached may differ, which is recorded.
 
     Raises:
         ConfigError: naming the first key that differs, or the machine where times are measured.
     """
     # Times of two machines, or of two compilers, do not mix.
     machine = str(getattr(built.target, "fingerprint", ""))
-    return claim_config(store, folder, resolved, about(built), machine)
+    return claim_config(store, folder, resolved, about(built), machine, reach=built.reaching)
 
 
 def about(built: Built) -> dict[str, str]:
@@ -105,8 +110,11 @@ def claim_config(
     resolved: dict[str, Any],
     known: Mapping[str, str],
     machine: str = "",
+    *,
+    reach: Collection[str] = (),
 ) -> Extension | None:
-    """`claim` for a resolved campaign; ``known`` is what else is kept of a new one.
+    """`claim` for a resolved campaign; ``known`` is what else is kept of a new one, ``reach`` are
+    the keys that may differ.
 
     Raises:
         ConfigError: as `claim`.
@@ -122,19 +130,51 @@ def claim_config(
     if meta["config"] == text:
         return None
     # Compared as JSON, which a tuple and a list, or two NaNs, have in common.
-    old, resolved = json.loads(meta["config"]), json.loads(text)
-    old_budget, budget = old.pop("budget"), dict(resolved)["budget"]
-    rest = {key: value for key, value in resolved.items() if key != "budget"}
-    before, after = _flat(old), _flat(rest)
-    # The profile decides which other keys of the judge there are.
-    for key in sorted(before.keys() | after.keys(), key=lambda key: (key != "judge.profile", key)):
-        if repr(before.get(key)) != repr(after.get(key)):
-            raise _differs(folder, key, before.get(key), after.get(key))
+    old, new = json.loads(meta["config"]), json.loads(text)
+    differing = _differing(old, new)
+    _refuse(folder, old["budget"], new["budget"], [d for d in differing if not _under(d[0], reach)])
+    if differing:
+        same = json.dumps({**new, "budget": old["budget"]}, sort_keys=True)
+        store.set_meta(config=same, **{REACHED: _history(store, meta, differing)})
+    return None if new["budget"] == old["budget"] else Extension(new["budget"], {"config": text})
+
+
+def _refuse(
+    folder: Path,
+    old_budget: Mapping[str, Any],
+    budget: Mapping[str, Any],
+    differing: list[Difference],
+) -> None:
+    """Refuse another campaign, and a smaller budget."""
+    for key, was, now in differing:
+        raise _differs(folder, key, was, now)
     for key in sorted(old_budget.keys() | budget.keys()):
         was, now = old_budget.get(key), budget.get(key)
         if now is not None and (was is None or now < was):
             raise _differs(folder, f"budget.{key}", was, now)
-    return Extension(budget, {"config": text})
+
+
+def _history(store: SqliteStore, meta: Mapping[str, str], differing: list[Difference]) -> str:
+    """How the model was reached otherwise so far, and now, each with the calls before it."""
+    calls = sum(event.kind == MODEL_CALL for event in store.events())
+    new = [{"key": key, "was": was, "now": now, "calls": calls} for key, was, now in differing]
+    return json.dumps([*json.loads(meta.get(REACHED, "[]")), *new])
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """The keys, the budget's excepted, whose values differ, with both."""
+    before, after = (
+        _flat({key: value for key, value in tree.items() if key != "budget"}) for tree in (old, new)
+    )
+    # The profile decides which other keys of the judge there are.
+    keys = sorted(before.keys() | after.keys(), key=lambda key: (key != "judge.profile", key))
+    pairs = ((key, before.get(key), after.get(key)) for key in keys)
+    return [pair for pair in pairs if repr(pair[1]) != repr(pair[2])]
+
+
+def _under(key: str, parents: Collection[str]) -> bool:
+    """Whether a key is one of some, or below one."""
+    return any(key == parent or key.startswith(f"{parent}.") for parent in parents)
 
 
 def _differs(folder: Path, key: str, was: object, now: object) -> ConfigError:

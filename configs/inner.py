@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelwright.configs.resolve import marked_options
 from kernelwright.configs.tree import Document
-from kernelwright.env.options import ChoiceOption, FolderOption
+from kernelwright.env.options import ChoiceOption, FolderOption, ReachOption
 
 Factory = Callable[..., Any]
 Place = tuple[str, ...]
@@ -89,3 +89,16 @@ def plainly(inner: Inner) -> dict[str, Any]:
     if inner.several is None:
         return dict(inner.one.plain)
     return {name: chosen.plain for name, chosen in inner.several.items()}
+
+
+def reaching(factory: Factory, inner: dict[str, Inner], *, is_backend: bool) -> tuple[str, ...]:
+    """The options that say only how a model is reached, those of inner choices by their paths."""
+    if not is_backend:
+        return ()
+    own = ["limits", *marked_options(factory, ReachOption)]
+    for option, found in inner.items():
+        chosen = {"": found.one} if found.several is None else found.several
+        for name, one in chosen.items():
+            at = ".".join(filter(None, (option, name)))
+            own += [f"{at}.{key}" for key in one.reaching]
+    return tuple(own)

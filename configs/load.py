@@ -20,7 +20,7 @@ from kernelwright.agents.backends.limits import Limits
 from kernelwright.configs.context import check_retrieval, resolved_context
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
-from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly
+from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly, reaching
 from kernelwright.configs.resolve import (
     Given,
     UnknownNameError,
@@ -73,7 +73,9 @@ _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a choice names, and the checked options it is called with."""
+    """What a choice names, and the checked options it is called with; ``reaching`` are those of a
+    backend that are no part of a campaign's identity.
+    """
 
     name: str
     factory: Callable[..., Any]
@@ -81,6 +83,7 @@ class Chosen:
     plain: dict[str, Any]
     inner: dict[str, Inner] = field(default_factory=dict)
     limits: Limits | None = None
+    reaching: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         prompt = _prompt(document, file.agents.prompt, folder, files)
         path = ("agents", "backend")
         backend = choose(document, path, file.agents.backend, folder, files)
-        check_retrieval(document, file.agents, folder, files)
+        check_retrieval(document, file, folder, files)
     if all(limit is None for limit in file.budget.model_dump().values()):
         expected = "at least one of trials, seconds, calls, tokens, usd"
         raise document.error(("budget",), expected, "none")
@@ -476,7 +479,8 @@ def choose(
     dumped |= {option: plainly(found) for option, found in inner.items()}
     if limits is not None:
         dumped["limits"] = limits.model_dump(exclude_none=True)
-    return Chosen(name, factory, options, {"name": name, **dumped}, inner, limits)
+    reaching_ = reaching(factory, inner, is_backend=key == "backend")
+    return Chosen(name, factory, options, {"name": name, **dumped}, inner, limits, reaching_)
 
 
 def _limits(document: Document, path: tuple[str, ...], plain: dict[str, Any]) -> Limits | None:

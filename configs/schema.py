@@ -258,7 +258,9 @@ class RetrievalSection(_Strict):
     """Passages that a model is shown where their words fit the question."""
 
     passages: Annotated[int, Field(ge=1, le=16, description="passages of a question at most")] = 3
-    directives: Annotated[bool, Field(description="whether directives have pages")] = True
+    directives: Annotated[
+        bool, Field(description="whether directives have pages, where candidates are C")
+    ] = True
     pages: Annotated[
         list[Annotated[str, Field(min_length=1)]],
         Field(description="Markdown files, of which each section is a passage"),
@@ -269,7 +271,11 @@ class RetrievalSection(_Strict):
     ] = []
     cache: Annotated[
         int,
-        Field(ge=0, le=200, description="passages of the tuning cache's best, at like keys"),
+        Field(
+            ge=0,
+            le=200,
+            description="passages of the tuning cache's best, at other shapes and devices",
+        ),
     ] = 0
 
 

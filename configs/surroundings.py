@@ -10,10 +10,11 @@ import numpy as np
 
 from kernelwright.agents.context.device import DeviceSheet, device_sheet
 from kernelwright.agents.context.library import Passage
-from kernelwright.agents.context.pages import device_page, directive_pages, sections_of
+from kernelwright.agents.context.pages import directive_pages, sections_of
 from kernelwright.agents.context.profile import Known
 from kernelwright.agents.context.surroundings import Surroundings
-from kernelwright.agents.context.winners import of_cache, of_runs
+from kernelwright.agents.context.winners import Wanted, by_worth, of_cache, of_runs
+from kernelwright.configs.context import retrieves_directives
 from kernelwright.configs.folders import cache_folder_of
 from kernelwright.configs.load import Campaign
 from kernelwright.configs.schema import CacheSection
@@ -28,7 +29,11 @@ Explain = Callable[[Candidate], Known | None]
 
 
 def surroundings_of(
-    campaign: Campaign, problem: Problem, target: Target, state: CacheState
+    campaign: Campaign,
+    problem: Problem,
+    target: Target,
+    language: Language,
+    state: CacheState,
 ) -> Surroundings:
     """What the driver's model may be told of the world; nothing is looked at yet."""
     agents = campaign.file.agents
@@ -37,11 +42,11 @@ def surroundings_of(
     return Surroundings(
         tokens=context.tokens,
         device=(lambda: _device(problem, target, state)) if context.device else None,
-        explain=_explainer(problem, target) if context.profile else None,
+        explain=explainer_of(problem, target) if context.profile else None,
         examine=_examiner(target) if context.profile else None,
         passages=None
         if retrieval is None
-        else lambda sheet: tuple(_passages(campaign, problem, target, sheet)),
+        else lambda: tuple(_passages(campaign, problem, target, language)),
         retrieved=3 if retrieval is None else retrieval.passages,
     )
 
@@ -55,7 +60,7 @@ def _device(problem: Problem, target: Target, state: CacheState) -> DeviceSheet:
     return device_sheet(target.device, bounds, dtype=dtype, itemsize=size, threads=threads)
 
 
-def _explainer(problem: Problem, target: Target) -> Explain | None:
+def explainer_of(problem: Problem, target: Target) -> Explain | None:
     """An analytic model of the target's machine that says what limits a program: the target's own,
     or for schedules that run on a real CPU the model of one. It is a function of the program alone.
     """
@@ -103,23 +108,25 @@ def _examiner(target: Target) -> Explain | None:
 
 
 def _passages(
-    campaign: Campaign, problem: Problem, target: Target, sheet: DeviceSheet
+    campaign: Campaign, problem: Problem, target: Target, language: Language
 ) -> Iterator[Passage]:
-    """What may be retrieved: what others found first, then pages."""
+    """What may be retrieved: what others found first, the nearest and fastest before others, then
+    pages.
+    """
     agents = campaign.file.agents
     assert agents is not None
     section = agents.retrieval
     assert section is not None
-    if section.cache:
-        from kernelwright.configs.tuning import device_of
+    from kernelwright.configs.tuning import device_of
 
+    wanted = Wanted(problem, device_of(target)[0], language)
+    winners = list(of_runs((campaign.folder / name for name in section.runs), wanted))
+    if section.cache:
         folder = cache_folder_of(campaign.file.cache or CacheSection(), campaign.folder)
-        yield from of_cache(problem, device_of(target)[0], folder, section.cache)
-    yield from of_runs((campaign.folder / name for name in section.runs), problem)
-    if section.directives and campaign.file.space.kind != "schedule":
-        # Where candidates are schedules every prompt has these pages.
-        yield from directive_pages()
+        winners += of_cache(wanted, folder, section.cache)
+    yield from by_worth(winners)
     for name in section.pages:
         text = (campaign.folder / name).read_text(encoding="utf-8-sig")
         yield from sections_of(Path(name).stem, text)
-    yield from device_page(sheet)
+    if retrieves_directives(campaign.file):
+        yield from directive_pages()

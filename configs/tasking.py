@@ -61,7 +61,9 @@ def run_tasks(
     with ExitStack() as stack:
         store = stack.enter_context(SqliteStore(free(folder) / DATABASE))
         about = {TASKS: json.dumps({m.name: _about(m) for m in campaign.members})}
-        extension = claim_config(store, folder, _identity(campaign), about)
+        made = [m.built for m in campaign.members if m.built is not None]
+        reach = {key for built in made for key in built.reaching}
+        extension = claim_config(store, folder, _identity(campaign), about, reach=reach)
         write(folder / "config.yaml", yaml.safe_dump(campaign.resolved, sort_keys=False))
         events = store.events()
         tasks = [_task(campaign, m, folder, stack) for m in campaign.members if m.built is not None]

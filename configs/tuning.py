@@ -34,7 +34,7 @@ from kernelwright.search.summary import best_trial, summarise
 from kernelwright.search.trial import Event
 from kernelwright.search.tuning.cache import Snapshot, TuningCache, choice_line
 from kernelwright.search.tuning.identity import fallback_knobs, identity
-from kernelwright.search.tuning.key import TuningKey, canonical, spans, tensors_of
+from kernelwright.search.tuning.key import TuningKey, canonical, spans, split_machine, tensors_of
 from kernelwright.search.tuning.near import Neighbour, near
 from kernelwright.search.tuning.rows import row_of
 from kernelwright.search.tuning.serving import CACHE, LOST, SERVED, Serving, Terms, records_of
@@ -52,12 +52,6 @@ def device_of(target: Target) -> tuple[str, str]:
     named = getattr(target, "fingerprint", None) or getattr(landscape, "device", None)
     name = str(named or getattr(target.device, "name", "") or type(target).__name__)
     return split_machine(name)
-
-
-def split_machine(machine: str) -> tuple[str, str]:
-    """A measurement's machine as device and compiler."""
-    device, _, toolchain = machine.partition("; ")
-    return device, toolchain
 
 
 def tuning_key(

@@ -29,6 +29,11 @@ def model_lines(summary: Mapping[str, Any]) -> list[str]:
     if lost.get("calls"):
         most = f"{lost['tokens']:,} tokens, {_money(summary, lost['usd'])} at most"
         lines.append(f"calls on their way when the run was killed: {lost['calls']} ({most})")
+    lines += [
+        f"reached otherwise from call {change['calls'] + 1} on: {change['key']} "
+        f"{change['now']!r}, before {change['was']!r}"
+        for change in summary.get("reached", ())
+    ]
     return lines + _simulated(summary.get("simulated"))
 
 

@@ -98,7 +98,7 @@ def _end(summary: Mapping[str, Any]) -> list[str]:
         numbers = ", ".join(map(str, summary["unconfirmed"]))
         lines.append(f"not confirmed for lack of time: trials {numbers}")
     if not summary["finished"]:
-        lines.append("not finished: the same `run` goes on")
+        lines.append(f"not finished: the same `{summary['goes_on_by']}` goes on")
     if summary["by_status"].get("broken"):
         lines.append("WARNING: the judge itself broke on some trials; please report this")
     return lines

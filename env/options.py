@@ -1,5 +1,5 @@
 """What the options of problems, targets and drivers share: errors that name the option or blame the
-problem, and a mark for file names.
+problem, and marks for options that are more than a value.
 """
 
 from __future__ import annotations
@@ -54,3 +54,11 @@ class ChoiceOption:
     """
 
     several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReachOption:
+    """Marks, inside ``Annotated``, an option of a backend that says only how a model is reached,
+    such as an address or a time limit. It is no part of a campaign's identity: a run goes on when
+    it is changed.
+    """

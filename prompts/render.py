@@ -19,6 +19,7 @@ import jinja2.nodes
 import jinja2.sandbox
 
 from kernelwright.env.options import OptionError
+from kernelwright.prompts.blocks import stray
 
 TEMPLATES = Path(__file__).parent / "templates"
 ENDING = ".j2"
@@ -50,16 +51,20 @@ def templates() -> tuple[str, ...]:
 
 
 def check(name: str) -> None:
-    """Refuse a name that stands for no template.
+    """Refuse a name that stands for no template, and a template with parts that nothing shows.
 
     Raises:
-        OptionError: if there is none, or it is no template; it lists the shipped ones.
+        OptionError: if there is none, or it is no template; it lists the shipped ones. If it has a
+            block that no message has, with the nearest that one has.
     """
     try:
         _template(name)
+        found = stray(*_place(name), ROLES)
     except (jinja2.TemplateError, OSError, UnicodeDecodeError) as error:
         expected = f"one of {', '.join(templates())} or a {ENDING} file"
         raise OptionError("prompt", expected, f"{name!r} ({error})") from None
+    if found is not None:
+        raise OptionError("prompt", found.expected, f"{name}: {found.found}", found.nearest)
 
 
 def render(name: str, **values: object) -> tuple[tuple[str, str], ...]:

@@ -34,15 +34,19 @@ _ABOUT: dict[str, type] = {
     "bounds": list,
     "notes": list,
     "tasks": dict,
+    "reached": list,
 }
 _STAGES = {stage: place for place, stage in enumerate(Stage)}
 
 
 def trials_of(
-    rows: Sequence[Sequence[Any]], verdicts: Sequence[tuple[int, str, str | bytes]]
+    rows: Sequence[Sequence[Any]],
+    verdicts: Sequence[tuple[int, str, str | bytes]],
+    *,
+    are_all: bool = True,
 ) -> list[Trial]:
     """Trials from rows of `TRIAL_COLUMNS` and of (trial, stage, verdict), in order; texts are as
-    `packing` left them.
+    `packing` left them. Unless ``are_all``, there may be others between them.
 
     Raises:
         ValueError: naming what was expected and found.
@@ -53,9 +57,10 @@ def trials_of(
     trials = []
     for place, row in enumerate(rows):
         fields = dict(zip(TRIAL_COLUMNS, row, strict=True))
-        where = f"trial {place}"
-        if fields["number"] != place:
-            _wrong(where, "number", f"{place}", fields["number"])
+        number = _typed(f"trial {place}", "number", fields["number"], int)
+        where = f"trial {number}"
+        if are_all and number != place:
+            _wrong(f"trial {place}", "number", f"{place}", number)
         for name in ("seed", "ask", "tokens"):
             _typed(where, name, fields[name], int)
         _typed(where, "proposer", fields["proposer"], str)
@@ -67,9 +72,9 @@ def trials_of(
         fields["candidate"] = loads(Candidate, unpacked(fields["candidate"]))
         parents = _json(where, "parents", fields["parents"], list)
         fields["parents"] = tuple(_typed(where, "parent", name, str) for name in parents)
-        if place not in judged:
+        if number not in judged:
             _wrong(where, "verdicts", "at least one", "none")
-        ordered = sorted(judged[place], key=lambda pair: _STAGES[pair[0]])
+        ordered = sorted(judged[number], key=lambda pair: _STAGES[pair[0]])
         trials.append(Trial(verdicts=tuple(ordered), **fields))
     return trials
 

@@ -61,7 +61,11 @@ CREATE TABLE IF NOT EXISTS sittings (
 """
 
 
-_VERDICTS = "SELECT trial, stage, verdict FROM verdicts ORDER BY trial, stage, round"
+# The trials that were confirmed, and some of the greatest objective.
+_LEADING = (
+    "SELECT trial FROM verdicts WHERE stage = 'confirm' UNION SELECT number FROM (SELECT number"
+    " FROM trials WHERE objective IS NOT NULL ORDER BY objective DESC, number LIMIT ?)"
+)
 
 
 class StoreError(RuntimeError):
@@ -72,7 +76,7 @@ class NotBegunError(StoreError):
     """A run that was stopped while it started, before anything was recorded."""
 
     def __init__(self, path: Path) -> None:
-        found = "one that was stopped before it recorded anything; the same `run` starts it"
+        found = "one that was stopped before it recorded anything; the same command starts it"
         super().__init__(f"{path}: expected a run, found {found}")
 
 
@@ -394,10 +398,26 @@ class SqliteStore:
         Raises:
             StoreError: if the file cannot be read, or holds something else; as all that read.
         """
-        rows = self._read(f"SELECT {', '.join(TRIAL_COLUMNS)} FROM trials ORDER BY number")
-        verdicts = self._read(_VERDICTS)
+        return self._trials("SELECT number FROM trials", are_all=True)
+
+    def leading(self, most: int) -> list[Trial]:
+        """The confirmed trials, and of all so many of the greatest objective, in order: a look at
+        many runs has no time for the rest.
+        """
+        return self._trials(_LEADING, most, are_all=False)
+
+    def _trials(self, numbers: str, *values: object, are_all: bool) -> list[Trial]:
+        """The trials whose numbers a query finds."""
+        columns = ", ".join(TRIAL_COLUMNS)
+        query = f"SELECT {columns} FROM trials WHERE number IN ({numbers}) ORDER BY number"
+        rows = self._read(query, *values)
+        judged = self._read(
+            f"SELECT trial, stage, verdict FROM verdicts WHERE trial IN ({numbers})"
+            " ORDER BY trial, stage, round",
+            *values,
+        )
         with self._believing():
-            return trials_of(rows, verdicts)
+            return trials_of(rows, judged, are_all=are_all)
 
     def events(self) -> list[Event]:
         """All events in order."""

@@ -58,6 +58,10 @@ NOT_REPLIES = (
 )
 
 
+# What is known of a run whose model was reached otherwise from some call on.
+REACHED = "reached"
+
+
 def best_trial(trials: list[Trial]) -> Trial | None:
     """The confirmed trial, wins before all others and of those the fastest, for a tie is often what
     a stricter level could not tell; while none is confirmed, the screened one of greatest
@@ -180,6 +184,7 @@ def summarise(store: Store) -> dict[str, Any]:
         "seconds_search": spent.search_s,
         "seconds_confirm": spent.confirm_s,
         "finished": bool(last and last.kind == "finished"),
+        "goes_on_by": _command(meta),
         "stop": stops[-1].data if stops else None,
         "served": sum(e.kind == SERVED for e in events),
         "cache": _cache(events),
@@ -189,9 +194,16 @@ def summarise(store: Store) -> dict[str, Any]:
         "last_lost": _last_lost(events),
         "answered_by": answered_by(events),
         "failures_by": failures_by(events),
+        "reached": json.loads(meta.get(REACHED, "[]")),
         "unanswered": _unanswered(meta),
         "unconfirmed": [n for e in events if e.kind == "unconfirmed" for n in e.data["trials"]],
     }
+
+
+def _command(meta: Mapping[str, str]) -> str:
+    """The command that goes on with a run: candidates from outside come through ``mcp``."""
+    driver = json.loads(meta.get("config", "{}")).get("driver", {})
+    return "mcp" if driver.get("name") == "external" else "run"
 
 
 def _unanswered(meta: Mapping[str, str]) -> dict[str, Any]:

@@ -594,3 +594,15 @@ def test_absurd_numbers_are_answered(tmp_path):
     )
     for override in ("stop=!!map nonsense", "hashes=!!map x"):
         assert kernelwright("check", config, "--set", override, cwd=tmp_path).returncode == 2
+
+
+def test_a_driver_s_options_are_listed_with_ranges_and_descriptions():
+    from kernelwright.configs.catalogue import OPTIONED, catalogue, options_of
+
+    found = {row["name"]: row for row in options_of("drivers", "llm")}
+    assert found["history"]["doc"]
+    assert "minimum" in str(found["history"]["value"])
+    assert "seed" not in found
+    for what in OPTIONED:
+        for row in catalogue(what):
+            options_of(what, row["name"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kernelwright.cli import app
 from kernelwright.configs import api
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,3 +61,12 @@ def test_pages_name_files_that_exist():
     for page in PAGES:
         for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|md|json))`", page.read_text()):
             assert (ROOT / name).is_file(), f"{page.name}: {name}"
+
+
+def test_pages_name_commands_that_exist():
+    known = {c.name or c.callback.__name__ for c in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
+    assert {"run", "show", "mcp", "list", "audit"} <= known
+    for page in PAGES:
+        named = re.findall(r"(?:`|^\$ )kernelwright ([a-z][a-z-]*)", page.read_text(), re.M)
+        assert set(named) <= known, page.name

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from kernelwright.agents.backends.pace import Clock, WallClock
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion, estimate_tokens
-from kernelwright.env.options import FolderOption
+from kernelwright.env.options import FolderOption, ReachOption
 
 _log = logging.getLogger(__name__)
 _PROMPT = re.compile(r"^(\d{4,9})\.prompt\.md$")
@@ -39,13 +39,18 @@ class Human:
         self,
         *,
         folder: Annotated[
-            str, Field(min_length=1, description="where questions and answers lie"), FolderOption()
+            str,
+            Field(min_length=1, description="where questions and answers lie"),
+            FolderOption(),
+            ReachOption(),
         ],
         wait: Annotated[
-            float, Field(gt=0, le=1e7, description="seconds to wait for an answer")
+            float, Field(gt=0, le=1e7, description="seconds to wait for an answer"), ReachOption()
         ] = 86400.0,
         poll: Annotated[
-            float, Field(gt=0, le=3600, description="seconds between two looks at the folder")
+            float,
+            Field(gt=0, le=3600, description="seconds between two looks at the folder"),
+            ReachOption(),
         ] = 1.0,
     ) -> None:
         self.model = "human"

@@ -39,7 +39,7 @@ from kernelwright.agents.backends.secrets import fault_of, scrub, scrubbed
 from kernelwright.agents.backends.servers import Servers
 from kernelwright.agents.backends.wire import Wire
 from kernelwright.agents.chat import BackendError, ChatRequest, Completion
-from kernelwright.env.options import OptionError
+from kernelwright.env.options import OptionError, ReachOption
 
 PRICE_KEYS = {"prompt", "completion"}
 MOST_USD = 1e9
@@ -62,7 +62,9 @@ class OpenAI:
         *,
         model: Annotated[str, Field(min_length=1, description="the model's name at the server")],
         base_url: Annotated[
-            str | None, Field(description="the server, up to and with /v1; none is OpenAI's")
+            str | None,
+            Field(description="the server, up to and with /v1; none is OpenAI's"),
+            ReachOption(),
         ] = None,
         key_env: Annotated[
             str | None,
@@ -71,15 +73,20 @@ class OpenAI:
                 description="the environment variable that holds the key; OPENAI_API_KEY unless "
                 "base_url names a server, which is sent none then",
             ),
+            ReachOption(),
         ] = None,
         timeout: Annotated[
-            float, Field(gt=0, le=3600, description="seconds one attempt may take")
+            float, Field(gt=0, le=3600, description="seconds one attempt may take"), ReachOption()
         ] = 120.0,
         deadline: Annotated[
-            float, Field(gt=0, le=86400, description="seconds all attempts of a call may take")
+            float,
+            Field(gt=0, le=86400, description="seconds all attempts of a call may take"),
+            ReachOption(),
         ] = 300.0,
         retries: Annotated[
-            int, Field(ge=0, le=20, description="attempts after the first, if it failed in passing")
+            int,
+            Field(ge=0, le=20, description="attempts after the first, if it failed in passing"),
+            ReachOption(),
         ] = 3,
         usd_per_million: Annotated[
             dict[str, float] | None,

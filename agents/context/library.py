@@ -15,7 +15,6 @@ from kernelwright.agents.context.safe import clean, one_line
 
 MOST_TEXT = 1500
 MOST_TITLE = 160
-MOST_PASSAGES = 400
 # Words of a query; what comes first matters most.
 MOST_WORDS = 48
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]+")
@@ -75,13 +74,17 @@ class NoFullTextError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that may be shown: where it is from (``directive``, ``device``, ``page``, ``run`` or
-    ``cache``), what it is called, and what it says.
+    """A text that may be shown: where it is from (``directive``, ``page``, ``run`` or ``cache``),
+    what it is called, and what it says.
+
+    ``apart`` is of a winner: how far its shape and device are from the campaign's, in doublings of
+    an extent; None of anything else, and of a winner of another problem or in another language.
     """
 
     source: str
     title: str
     text: str
+    apart: float | None = None
 
     @property
     def id(self) -> str:
@@ -89,9 +92,14 @@ class Passage:
         return digest([self.source, self.title, self.text])[:16]
 
 
-def passage(source: str, title: str, text: str) -> Passage:
+def passage(source: str, title: str, text: str, apart: float | None = None) -> Passage:
     """A passage of a text of any length and content."""
-    return Passage(source, one_line(title, MOST_TITLE), clean(text.strip(), MOST_TEXT))
+    return Passage(source, one_line(title, MOST_TITLE), bounded(text), apart)
+
+
+def bounded(text: str) -> str:
+    """A text of any length and content as a passage has it."""
+    return clean(text.strip(), MOST_TEXT)
 
 
 def check_full_text() -> None:
@@ -118,7 +126,7 @@ class Library:
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = {p.id: p for p in passages[:MOST_PASSAGES]}
+        self._passages = {p.id: p for p in passages}
         check_full_text()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         weakref.finalize(self, self._database.close)

@@ -1,5 +1,5 @@
-"""Passages that need no campaign: a page for each directive, the machine's figures, and the
-sections of Markdown files.
+"""Passages that need no campaign: a page for each directive, and the sections of Markdown
+files.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kernelwright.agents.context.device import DeviceSheet
 from kernelwright.agents.context.library import Passage, passage
 from kernelwright.agents.dialects.schedule import directive_help
 from kernelwright.env.compiler.schedule import DIRECTIVES
@@ -22,13 +21,6 @@ def directive_pages() -> list[Passage]:
         told = directive_help(op)
         found.append(passage("directive", told.call, told.text))
     return found
-
-
-def device_page(sheet: DeviceSheet) -> list[Passage]:
-    """The machine as one passage; none where nothing is known of it."""
-    if not sheet.lines:
-        return []
-    return [passage("device", sheet.name or "the machine", "\n".join(sheet.lines))]
 
 
 def sections_of(name: str, text: str) -> Iterable[Passage]:

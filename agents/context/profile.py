@@ -137,6 +137,11 @@ def _shares(verdict: Verdict) -> list[str]:
     return out
 
 
+def is_time(name: str) -> bool:
+    """Whether a fact is a time by its name."""
+    return name.endswith(("_s", "_ns", "_us", "_ms"))
+
+
 def _facts(facts: Iterable[tuple[str, float]]) -> list[str]:
     """Facts of the program in words. A part of a time is its share of the whole."""
     given = dict(facts)
@@ -144,7 +149,7 @@ def _facts(facts: Iterable[tuple[str, float]]) -> list[str]:
     for name, value in given.items():
         if name in (_TIME, _STEP) or name.startswith(_OTHERS) or not math.isfinite(value):
             continue
-        if name.endswith(("_s", "_ns", "_us", "_ms")):
+        if is_time(name):
             whole, of = (
                 (_STEP, "a step") if is_stepped and name in _OF_A_STEP else (_TIME, "the time")
             )

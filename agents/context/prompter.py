@@ -16,10 +16,11 @@ from typing import Any
 
 from kernelwright.agents.chat import CHARACTERS_A_TOKEN
 from kernelwright.agents.context.fitting import Fitting
-from kernelwright.agents.context.library import MOST_TITLE, Library, Passage
+from kernelwright.agents.context.library import MOST_TITLE, Passage
 from kernelwright.agents.context.profile import Known, ProfileSheet, profile_sheet
 from kernelwright.agents.context.safe import clean, one_line, secrets_of, without_secrets
-from kernelwright.agents.context.samples import DEVICE, PASSAGE, PROFILE, midway
+from kernelwright.agents.context.samples import DEVICE, PASSAGE, PROFILE, in_between, midway
+from kernelwright.agents.context.shelves import Shelves
 from kernelwright.agents.context.shrink import Messages, Values, tokens_of
 from kernelwright.agents.context.surroundings import (
     LOOKED,
@@ -29,6 +30,7 @@ from kernelwright.agents.context.surroundings import (
     Surroundings,
     see,
 )
+from kernelwright.agents.context.winners import program_text
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.memory import Memory, Parent
@@ -111,7 +113,7 @@ class Prompter:
         self._secrets = secrets_of(os.environ)
         self.fitting = Fitting(around.tokens)
         self._seen: Seen | None = None
-        self._library: Library | None = None
+        self._shelves: Shelves | None = None
         self._examined: dict[str, Known | None] = {}
         self._profiles: OrderedDict[str, tuple[Verdict | None, ProfileSheet]] = OrderedDict()
 
@@ -129,6 +131,8 @@ class Prompter:
         try:
             messages = prompts.render(prompt, **self.fixed, **shown)
             once, again = (prompts.render(prompt, **self.fixed, **later) for _ in range(2))
+            for between in in_between(shown, later):
+                prompts.render(prompt, **self.fixed, **between)
         except prompts.PromptError as error:
             expected = "a template of values that there are"
             raise OptionError("prompt", expected, str(error)) from None
@@ -213,7 +217,7 @@ class Prompter:
     def _look(self) -> Seen:
         if self._seen is None:
             self._seen = see(self._around, self._journal)
-            self._library = self._seen.library()
+            self._shelves = self._seen.shelves()
         return self._seen
 
     def _values(
@@ -275,18 +279,27 @@ class Prompter:
         self, place: tuple[int, int], parent: Parent | None, profile: ProfileSheet
     ) -> tuple[Passage, ...]:
         """The passages that fit what the question is about: failures first, then the parent, then
-        the problem. Where the record has them, those.
+        the problem; of the winners those first that were not tried and are not the parent's like.
+        Where the record has them, those.
         """
-        if self._library is None:
+        if self._shelves is None:
             return ()
         past = self._journal.past(RETRIEVED, *place)
         if past is not None:
-            return tuple(self._library.get(past.data["ids"]))
+            return tuple(self._shelves.get(past.data["ids"]))
         failures = self._memory.failures()
         about = [f"{row.code or ''} {row.detail}" for row in failures[:1]]
         about += [self._problem.name, *profile.lines[:4]]
         about += [parent.block] if parent is not None else []
-        found = self._library.find(about, self._around.retrieved)
+        tried = {program_text(candidate) for candidate in self._memory.candidates()}
+        start = None if parent is None else parent.candidate
+        found = self._shelves.find(
+            about,
+            self._around.retrieved,
+            tried=tried,
+            parent=None if start is None else program_text(start),
+            turn=place[0],
+        )
         if found:
             self._journal.record(event(RETRIEVED, *place, ids=[each.id for each in found]))
         return tuple(found)

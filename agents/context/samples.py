@@ -4,6 +4,7 @@ call is paid, because most of it is not there in the beginning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernelwright.agents.context.device import DeviceSheet
@@ -36,3 +37,13 @@ def midway(parent: Parent | None) -> dict[str, Any]:
         "failed": [("timeout", 1), ("wrong (error_bound)", 1)],
         "inspirations": [shown],
     }
+
+
+def in_between(beginning: Mapping[str, Any], midway: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every part alone and every part lacking: a search has passes before failures or failures
+    before passes, and agents and limits of tokens leave parts away.
+    """
+    for name in midway:
+        if midway[name] != beginning[name]:
+            yield {**beginning, name: midway[name]}
+            yield {**midway, name: beginning[name]}

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents.context.device import UNKNOWN, DeviceSheet
-from kernelwright.agents.context.library import MOST_PASSAGES, Library, Passage
+from kernelwright.agents.context.library import Passage
 from kernelwright.agents.context.profile import Known
+from kernelwright.agents.context.shelves import Shelves, as_many_as_fit
 from kernelwright.env.types import Candidate
 from kernelwright.search.driver import Journal
 from kernelwright.search.trial import Event, event
@@ -32,7 +33,7 @@ class Surroundings:
         explain: what a model of the machine says of a program; it must be a pure function.
         examine: a look at a program that may find something else tomorrow, such as at what a
             compiler makes of it; what it found is recorded.
-        passages: collects what may be retrieved; it is told of the machine.
+        passages: collects what may be retrieved; winners are in the order of their worth.
         retrieved: how many passages a question is given at most.
     """
 
@@ -40,7 +41,7 @@ class Surroundings:
     device: Callable[[], DeviceSheet] | None = None
     explain: Callable[[Candidate], Known | None] | None = None
     examine: Callable[[Candidate], Known | None] | None = None
-    passages: Callable[[DeviceSheet], tuple[Passage, ...]] | None = None
+    passages: Callable[[], tuple[Passage, ...]] | None = None
     retrieved: int = 3
 
 
@@ -58,7 +59,7 @@ class Seen:
         """It as an event."""
         sheet = {"name": self.device.name, "lines": list(self.device.lines)}
         told = [
-            {"id": p.id, "source": p.source, "title": p.title, "text": p.text}
+            {"id": p.id, "source": p.source, "title": p.title, "text": p.text, "apart": p.apart}
             for p in self.passages
         ]
         return event(SEEN, 0, device=sheet, passages=told)
@@ -69,13 +70,14 @@ class Seen:
         data: dict[str, Any] = event.data
         sheet = DeviceSheet(str(data["device"]["name"]), tuple(map(str, data["device"]["lines"])))
         told = (
-            Passage(str(p["source"]), str(p["title"]), str(p["text"])) for p in data["passages"]
+            Passage(str(p["source"]), str(p["title"]), str(p["text"]), p.get("apart"))
+            for p in data["passages"]
         )
         return cls(sheet, tuple(told))
 
-    def library(self) -> Library | None:
+    def shelves(self) -> Shelves | None:
         """The passages with their index; None without any."""
-        return Library(self.passages) if self.passages else None
+        return Shelves(self.passages) if self.passages else None
 
 
 def see(around: Surroundings, journal: Journal) -> Seen:
@@ -88,9 +90,8 @@ def see(around: Surroundings, journal: Journal) -> Seen:
     if past is not None:
         return Seen.of_event(past)
     device = around.device() if around.device is not None else UNKNOWN
-    told = around.passages(device) if around.passages is not None else ()
-    once = {passage.id: passage for passage in told}
-    seen = Seen(device, tuple(once.values())[:MOST_PASSAGES])
+    told = around.passages() if around.passages is not None else ()
+    seen = Seen(device, as_many_as_fit(told))
     if seen != Seen():
         journal.record(seen.event())
     return seen

@@ -8,64 +8,133 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
-from kernelwright.agents.context.library import Passage, passage
-from kernelwright.env.types import Candidate, ExtentRange, Problem
-from kernelwright.search.store import DATABASE, SqliteStore, StoreError, is_begun
-from kernelwright.search.summary import best_trial, shown
-from kernelwright.search.tuning.near import near
+from kernelwright.agents.context.library import MOST_TITLE, Passage, bounded
+from kernelwright.agents.context.safe import one_line
+from kernelwright.env.types import Candidate, ExtentRange, Language, Problem
+from kernelwright.search.store import DATABASE, SqliteStore, StoreError
+from kernelwright.search.summary import best_trial, claimed, shown
+from kernelwright.search.tuning.key import split_machine
+from kernelwright.search.tuning.near import OTHER_DEVICE, near
 
 # Of one key of a cache no more than this.
 BEST_OF_A_KEY = 2
+# Trials of a run that are read besides those confirmed.
+LEADING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What winners are wanted for; ``language`` None for any."""
+
+    problem: Problem
+    device: str
+    language: Language | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """What a search found: ``shape`` as it names its workload; ``speedup`` is over its own
+    baseline, confirmed where it was; ``apart`` as a passage has it.
+    """
+
+    source: str
+    problem: str
+    shape: str
+    device: str
+    candidate: Candidate
+    speedup: float
+    apart: float | None
+
+    @property
+    def order(self) -> tuple[bool, float, float]:
+        """By nearness in whole doublings, then by speedup."""
+        far = self.apart is None
+        return far, 0.0 if self.apart is None else math.ceil(self.apart), -self.speedup
+
+    def passage(self) -> Passage:
+        """It as it is shown."""
+        title = (
+            f"{self.problem} {self.candidate.language.value} {self.shape}: "
+            f"{self.speedup:.4g}x on {self.device}"
+        )
+        return Passage(
+            self.source, one_line(title, MOST_TITLE), program_text(self.candidate), self.apart
+        )
+
+
+def by_worth(winners: Iterable[Winner]) -> list[Passage]:
+    """Winners as passages, the nearest and of equally near the fastest first; equals stay in
+    order.
+    """
+    return [winner.passage() for winner in sorted(winners, key=lambda winner: winner.order)]
+
+
+@lru_cache(maxsize=4096)
+def program_text(candidate: Candidate) -> str:
+    """A program as a passage has it."""
+    seen = shown(candidate)
+    text = seen if isinstance(seen, str) else json.dumps(seen)
+    return bounded(text or "# no directive: the loops as they are written")
 
 
 def of_runs(
-    folders: Iterable[Path], problem: Problem | None = None, *, but: Path | None = None
-) -> list[Passage]:
-    """The winner of each run in some folders that beat its baseline; a folder that holds no run of
-    its own may hold some. What cannot be read is passed over, and so is ``but``.
-
-    Those of ``problem`` come first, the nearest sizes before others; equals in the order of names.
+    folders: Iterable[Path], wanted: Wanted | None = None, *, but: Path | None = None
+) -> Iterator[Winner]:
+    """The winner of each run in some folders that beat its baseline, in the order of names; a
+    folder that holds no run of its own may hold some. What cannot be read is passed over, and so is
+    ``but``.
     """
-    found: list[tuple[float, Passage]] = []
     for folder in folders:
         inside = [folder] if (folder / DATABASE).is_file() else sorted(folder.glob("*/"))
         for each in inside:
-            if but is not None and each.resolve() == but.resolve():
-                continue
-            found += _winner(each, problem)
-    return [told for _, told in sorted(found, key=lambda pair: pair[0])]
+            if but is None or each.resolve() != but.resolve():
+                yield from _winner(each, wanted)
 
 
-def _octaves(name: str, label: str, problem: Problem | None) -> float:
-    """How far a workload is from a problem's, in doublings of its extents; infinite of another
-    problem.
-    """
-    if problem is None or name != problem.name:
-        return math.inf
-    own = [e for _, e in problem.workloads[0].extents if isinstance(e, int)]
+def _apart(
+    wanted: Wanted | None, name: str, label: str, device: str, language: Language
+) -> float | None:
+    """How far a winner is from what is wanted, in doublings of its extents."""
+    if wanted is None or name != wanted.problem.name:
+        return None
+    if wanted.language not in (None, language):
+        return None
+    own = [e for _, e in wanted.problem.workloads[0].extents if isinstance(e, int)]
     sizes = [int(size) for size in re.findall(r"\d+", label)]
     if len(own) != len(sizes) or min(sizes, default=0) < 1:
-        return math.inf
-    return sum(abs(math.log2(a / b)) for a, b in zip(sizes, own, strict=True))
+        return None
+    octaves = sum(abs(math.log2(a / b)) for a, b in zip(sizes, own, strict=True))
+    return octaves + (0.0 if device == wanted.device else OTHER_DEVICE)
 
 
-def _winner(folder: Path, problem: Problem | None) -> Iterator[tuple[float, Passage]]:
+def _winner(folder: Path, wanted: Wanted | None) -> Iterator[Winner]:
     try:
-        if not is_begun(folder / DATABASE):
-            return
         with SqliteStore(folder / DATABASE, readonly=True) as store:
-            meta, best = store.meta(), best_trial(store.trials())
+            meta, best = store.meta(), best_trial(store.leading(LEADING))
+            if best is None:  # of the fastest none held its ground
+                best = best_trial(store.trials())
     except StoreError:
         return
-    if best is None or best.measured is None or (best.objective or 0.0) <= 0:
+    if best is None or best.measured is None:
+        return
+    interval = claimed(best)
+    speedup = interval.estimate if interval else _speedup(best.objective)
+    if speedup <= 1:
         return  # nothing was gained
-    machine = meta.get("machine") or best.measured.measurements[0].machine
-    name, label = _problem_of(meta.get("config", "")), best.measured.measurements[0].workload
-    told = _passage("run", name, label, machine, (best.candidate, best.objective or 0.0))
-    yield _octaves(name, label, problem), told
+    measurement = best.measured.measurements[0]
+    device, _ = split_machine(meta.get("machine") or measurement.machine)
+    name, label = _problem_of(meta.get("config", "")), measurement.workload
+    apart = _apart(wanted, name, label, device, best.candidate.language)
+    yield Winner("run", name, label, device, best.candidate, speedup, apart)
+
+
+def _speedup(height: float | None) -> float:
+    return float(2.0 ** min(max(height or 0.0, -60.0), 60.0))
 
 
 def _problem_of(config: str) -> str:
@@ -77,31 +146,27 @@ def _problem_of(config: str) -> str:
     return str(found)
 
 
-def of_cache(problem: Problem, device: str, folder: Path, most: int) -> Iterator[Passage]:
-    """The best configurations that a tuning cache holds of this problem at other shapes and on
-    other devices, the nearest first.
+def of_cache(wanted: Wanted, folder: Path, most: int) -> Iterator[Winner]:
+    """The best configurations that a tuning cache holds of a problem at other shapes and on other
+    devices, the nearest first. Those of the same shape on the same device are none of them: a
+    search starts from these, where it is to (`cache.near`).
     """
+    problem, device = wanted.problem, wanted.device
     workload = problem.workloads[0]
     if len(problem.workloads) > 1 or any(isinstance(e, ExtentRange) for _, e in workload.extents):
         return
-    found = 0
+    found, own = 0, dict(workload.extents)
     known = near(problem, workload, device, folder=folder)
     for (device_, extents), alike in groupby(known, lambda n: (n.device, tuple(n.extents.items()))):
+        if device_ == device and dict(extents) == own:
+            continue
+        shape = ", ".join(f"{name}={extent}" for name, extent in extents)
         for place, each in enumerate(alike):
-            if place >= BEST_OF_A_KEY or found >= most or (each.log2_speedup or 0.0) <= 0:
+            speedup = _speedup(each.log2_speedup)
+            if place >= BEST_OF_A_KEY or found >= most or speedup <= 1:
                 continue
             found += 1
-            shape = ", ".join(f"{name}={extent}" for name, extent in extents)
-            pair = Candidate(each.language, each.payload), each.log2_speedup or 0.0
-            yield _passage("cache", problem.name, shape, device_, pair)
-
-
-def _passage(
-    source: str, problem: str, shape: str, machine: str, found: tuple[Candidate, float]
-) -> Passage:
-    candidate, height = found
-    seen = shown(candidate)
-    text = seen if isinstance(seen, str) else json.dumps(seen)
-    speedup = 2.0 ** min(max(height, -60.0), 60.0)
-    title = f"{problem} {candidate.language.value} {shape}: {speedup:.4g}x on {machine}"
-    return passage(source, title, text or "# no directive: the loops as they are written")
+            candidate = Candidate(each.language, each.payload)
+            is_ours = wanted.language in (None, each.language)
+            apart = each.distance if is_ours else None
+            yield Winner("cache", problem.name, shape, device_, candidate, speedup, apart)

@@ -18,6 +18,8 @@ from kernelwright.agents.chat import ChatModel, ChatRequest, Completion
 from kernelwright.agents.mock_server import mock_endpoint
 
 SEED, FAULTS = 5, "0.15"
+# It is one model, and those of an ensemble.
+NAMES = ("mock", "good", "poor")
 
 
 class Counting:
@@ -39,7 +41,7 @@ class Counting:
 def main() -> None:
     """Serve until nobody wants it any more."""
     log, delay_s = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
-    server = mock_endpoint(seed=SEED, faults=FAULTS)
+    server = mock_endpoint(seed=SEED, faults=FAULTS, names=NAMES)
     server.model = Counting(server.model, log, delay_s)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.url, flush=True)

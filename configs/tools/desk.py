@@ -18,6 +18,7 @@ from kernelwright.agents.brief import Brief
 from kernelwright.agents.chat import Malformed
 from kernelwright.configs.catalogue import catalogue
 from kernelwright.configs.resolve import resolve
+from kernelwright.configs.surroundings import explainer_of
 from kernelwright.configs.tools.estimating import Estimator
 from kernelwright.configs.tools.session import Refused, Session
 from kernelwright.configs.tools.views import (
@@ -66,6 +67,7 @@ class Desk:
         self._session, self._client = session, client
         self._brief = Brief(built.space, built.problem)
         self._estimator = Estimator(built)
+        self._explain = explainer_of(built.problem, built.target)
 
     def campaign(self) -> dict[str, Any]:
         """What this campaign is about: the problem, the machine, how a candidate is written, what
@@ -183,7 +185,9 @@ class Desk:
         ] = None,
         latest: Annotated[int, Field(ge=1, le=50, description="how many of the latest")] = 5,
     ) -> dict[str, Any]:
-        """Trials in full: status, evidence, log, times, facts, and what may be claimed of them."""
+        """Trials in full: status, evidence, log, times, facts, what may be claimed of them, and in
+        `profile` the share of the roofline and what a model of the machine says limits them.
+        """
         stored, names = self._trials()
         if trials is None:
             chosen = stored[-latest:]
@@ -249,7 +253,7 @@ class Desk:
             return store.trials(), Names.stored(store.meta())
 
     def _shown(self, trial: Trial, names: Names) -> dict[str, Any]:
-        return trial_view(trial, names, self._brief)
+        return trial_view(trial, names, self._brief, explain=self._explain)
 
     def _standing(self) -> dict[str, Any]:
         session = self._session

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from kernelwright.agents.brief import Brief
+from kernelwright.agents.context.profile import is_time, profile_sheet
 from kernelwright.configs.build import Built
+from kernelwright.configs.surroundings import Explain
 from kernelwright.env.types import Problem, Stage, Status
 from kernelwright.search.answers import candidate_times_ns
 from kernelwright.search.claims import Names, claim_of
@@ -52,8 +54,17 @@ def clipped(text: str, most: int = MOST_TEXT) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters …\n{text[-half:]}"
 
 
-def trial_view(trial: Trial, names: Names, brief: Brief, *, whole: bool = True) -> dict[str, Any]:
-    """A trial: how it fared, on what that stands, and if ``whole`` all that the judge said."""
+def trial_view(
+    trial: Trial,
+    names: Names,
+    brief: Brief,
+    *,
+    whole: bool = True,
+    explain: Explain | None = None,
+) -> dict[str, Any]:
+    """A trial: how it fared, on what that stands, and if ``whole`` all that the judge said and that
+    a model of the machine (``explain``) says of it.
+    """
     interval = claimed(trial)
     is_confirmed = trial.status.is_claim
     speedup = None
@@ -72,20 +83,23 @@ def trial_view(trial: Trial, names: Names, brief: Brief, *, whole: bool = True) 
         "candidate": clipped(brief.show(trial.candidate), MOST_CANDIDATE if whole else MOST_TEXT),
         "key": trial.candidate.key,
     }
-    return plain({**row, **_detail(trial)} if whole else row)
+    return plain({**row, **_detail(trial, explain)} if whole else row)
 
 
-def _detail(trial: Trial) -> dict[str, Any]:
+def _detail(trial: Trial, explain: Explain | None) -> dict[str, Any]:
+    known = None if explain is None else explain(trial.candidate)
+    said = () if known is None else known.facts
     last, measured = trial.verdicts[-1][1], trial.measured
     errors = [v.max_error for _, v in trial.verdicts if v.max_error is not None]
     times = {} if measured is None else candidate_times_ns(measured)
     return {
         "code": last.code,
         "evidence": clipped(last.evidence),
-        "log": clipped(last.log),
+        "log": clipped(last.log or ("" if known is None else known.log)),
         "max_error": max(errors, default=None),
         "times_us": {label: ns / 1e3 for label, ns in times.items()},
-        "facts": dict(last.facts),
+        "facts": {name: value for name, value in said if not is_time(name)} | dict(last.facts),
+        "profile": list(profile_sheet(trial.verdicts[0][1], known).lines),
         "stages": [{"stage": s.value, "status": v.status.value} for s, v in trial.verdicts],
         "proposer": trial.proposer,
         "parents": list(trial.parents),

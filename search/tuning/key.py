@@ -50,6 +50,12 @@ def tensors_of(problem: Problem) -> str:
     return f"{said['input']} -> {said['output']}"
 
 
+def split_machine(machine: str) -> tuple[str, str]:
+    """A measurement's machine as device and compiler."""
+    device, _, toolchain = machine.partition("; ")
+    return device, toolchain
+
+
 @dataclass(frozen=True, slots=True)
 class TuningKey:
     """One file's key.

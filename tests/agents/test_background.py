@@ -38,7 +38,7 @@ def sheet_of(world, journal, *, facts=(), log="", won=(), told=(), **options):
     around = Surroundings(
         device=lambda: device_sheet(load_device(ON), [], dtype="float16", itemsize=2),
         explain=lambda candidate: Known("", facts, log),
-        passages=lambda sheet: tuple(won),
+        passages=lambda: tuple(won),
         retrieved=9,
     )
     driver = world.driver(journal, context=around, **options)

@@ -324,7 +324,7 @@ def test_a_search_with_all_of_it_goes_on_wherever_it_was_interrupted(
             device=lambda: DeviceSheet("thing", ("fast",)),
             explain=lambda c: Known("a model", (("registers", 8.0),)),
             examine=look,
-            passages=lambda sheet: pages,
+            passages=lambda: pages,
         )
         options = {"faults": 0.3, "history": 20, "inspirations": 2}
         return world.driver(journal, context=around, **options)

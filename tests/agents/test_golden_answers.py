@@ -68,7 +68,7 @@ def prompts_of(world, recording):
     around = Surroundings(
         device=lambda: device,
         explain=lambda candidate: known,
-        passages=lambda sheet: (passage("run", title, WINNERS[world.space.language.value]),),
+        passages=lambda: (passage("run", title, WINNERS[world.space.language.value]),),
     )
     options = {"backend": backend, "seed": 5, "history": 4, "inspirations": 1, "context": around}
     world.play(world.driver(recording(), **options), asks=6)

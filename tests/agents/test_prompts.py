@@ -227,3 +227,55 @@ def test_a_template_that_will_fail_is_refused_before_a_call_is_paid(
         worlds["source"].driver(journal, prompt=str(path))
     assert refused.value.option == "prompt"
     assert "Traceback" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "nearest"),
+    [
+        ("{% extends 'refine.j2' %}\n{% block hnit %}foo{% endblock %}", "'hnit' (line 2)", "hint"),
+        ("{% extends 'mine.j2' %}{% block falures %}x{% endblock %}", "'falures'", "failures"),
+        ("{% block usr %}x{% endblock %}{% block user %}x{% endblock %}", "'usr'", "user"),
+        ("{% extends 'refine.j2' %}\n\nBe brief.", "'Be brief.'", None),
+        ("{% block user %}x{% endblock %}{{ hint }}", "'{{ … }}' (line 1)", None),
+        ("{% extends 'refine.j2' %}{% if hint %}x{% endif %}", "'x'", None),
+        ("{% block user %}x{% endblock %}{% include '_task.j2' %}", "include", None),
+    ],
+)
+def test_what_of_a_template_nothing_shows_is_refused(tmp_path, text, found, nearest):
+    (tmp_path / "mine.j2").write_text("{% extends 'refine.j2' %}{% block hint %}y{% endblock %}")
+    path = tmp_path / "own.j2"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=re.escape(found)) as refused:
+        prompts.check(str(path))
+    assert refused.value.nearest == nearest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% extends 'mine.j2' %}{% block answer %}{% block own %}x{% endblock %}{% endblock %}",
+        "{# why #}\n{% set x = 1 %}{% extends 'refine.j2' %}{% macro f() %}y{% endmacro %}",
+        "{% extends 'ref' ~ 'ine.j2' %}{% block hint %}x{% endblock %}",
+        "{% extends 'mine.j2' %}{% block known %}x{% endblock %}",
+    ],
+)
+def test_what_of_a_template_is_shown_is_not_refused(tmp_path, text):
+    (tmp_path / "mine.j2").write_text("{% extends 'refine.j2' %}{% block hint %}y{% endblock %}")
+    path = tmp_path / "own.j2"
+    path.write_text(text)
+    prompts.check(str(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% if tried %}{{ failures[0].text }}{% endif %}",
+        "{% if failures %}{{ tried[0].text }}{% endif %}",
+        "{% if known %}{{ inspirations[0].key }}{% endif %}",
+    ],
+)
+def test_a_template_is_tried_with_each_part_alone(worlds, journal, tmp_path, text):
+    path = tmp_path / "own.j2"
+    path.write_text("{% block user %}x" + text + "{% endblock %}")
+    with pytest.raises(OptionError, match="a template of values that there are"):
+        worlds["knobs"].driver(journal, prompt=str(path))

@@ -74,7 +74,7 @@ def hostile_driver(world, journal, **options):
     told = [
         passage("page", f"page {i} {text}", f"softmax {text}") for i, text in enumerate(HOSTILE)
     ]
-    around = Surroundings(passages=lambda sheet: tuple(told), retrieved=4)
+    around = Surroundings(passages=lambda: tuple(told), retrieved=4)
     driver = world.driver(journal, context=around, inspirations=2, **options)
     trials = []
     for number, text in enumerate(HOSTILE):

@@ -10,7 +10,8 @@ import pytest
 
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.backends.openai import OpenAI
-from kernelwright.agents.chat import BackendError
+from kernelwright.agents.chat import BackendError, ChatRequest
+from kernelwright.agents.mock_server import mock_endpoint
 from kernelwright.agents.server import INJECTED_HEADER, chat_server
 
 
@@ -87,6 +88,35 @@ def test_the_truth_about_a_fault_is_in_a_header_only(served):
 def test_the_model_is_listed(served):
     status, answer, _ = call(served[1], "GET", "/v1/models")
     assert (status, answer["data"][0]["id"]) == (200, "mock")
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+@pytest.mark.parametrize("asked", ["gpt-5", "", "mock-bold"])
+def test_another_model_than_is_listed_is_not_found(served, path, asked):
+    body = {"model": asked, "messages": [{"role": "user", "content": "x"}], "input": "x"}
+    status, answer, _ = call(served[1], "POST", path, json.dumps(body).encode())
+    assert status == 404
+    assert (answer["error"]["code"], answer["error"]["param"]) == ("model_not_found", "model")
+    assert "expected mock" in answer["error"]["message"]
+    assert call(served[1], "GET", "/v1/models/gpt-5")[1]["error"]["code"] == "model_not_found"
+    assert call(served[1], "GET", "/v1/models/mock")[0] == 200
+
+
+def test_a_model_that_the_server_does_not_know_costs_one_call_that_says_so(served):
+    remote = OpenAI(model="gpt-5", base_url=f"http://127.0.0.1:{served[1]}/v1", retries=3)
+    with pytest.raises(BackendError, match=r"gpt-5.*does not exist") as caught:
+        remote.complete(ChatRequest("gpt-5", (("user", "x"),), 16, 0.0, 0))
+    assert caught.value.kind == "permanent"
+
+
+def test_a_server_may_have_several_names_for_its_model():
+    server = mock_endpoint(names=("a/b", "c"))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    listed = call(server.server_port, "GET", "/v1/models")[1]["data"]
+    assert [entry["id"] for entry in listed] == ["a/b", "c"]
+    assert call(server.server_port, "GET", "/v1/models/a%2Fb")[1]["id"] == "a/b"
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def client(serve):
         one.close()
 
 
-def chat(one, **options):
-    return one.chat.completions.create(model="mock", messages=ASK, **options)
+def chat(one, model="mock", **options):
+    return one.chat.completions.create(model=model, messages=ASK, **options)
 
 
 RAISES = {
@@ -206,7 +206,7 @@ def test_a_forced_tool_is_called(client):
 def test_time_is_virtual_and_told(client):
     began = time.perf_counter()
     raw = client(persona="careful").chat.completions.with_raw_response.create(
-        model="mock", messages=ASK
+        model="mock-careful", messages=ASK
     )
     assert float(raw.headers["x-virtual-seconds"]) > 4
     assert time.perf_counter() - began < 4
@@ -241,7 +241,7 @@ def test_the_command_serves_until_it_is_interrupted(monkeypatch):
         said = process.stdout.readline()
         url = re.fullmatch(r"mock-bold at (http://127\.0\.0\.1:\d+/v1) .*\n", said)[1]
         with openai.OpenAI(api_key="none", base_url=url, max_retries=0) as one:
-            assert chat(one).model == "mock-bold"
+            assert chat(one, "mock-bold").model == "mock-bold"
         process.send_signal(signal.SIGINT)
         try:
             assert process.wait(10) == 0

@@ -15,6 +15,7 @@ from kernelwright.configs.tools.desk import MOST_WRITTEN, Desk
 from kernelwright.configs.tools.session import Refused, Session
 from kernelwright.configs.tools.tool import TOOLS
 from kernelwright.configs.tools.views import MOST_TEXT, clipped, plain
+from kernelwright.display.runs import summary_text
 from kernelwright.search.store import DATABASE, SqliteStore
 
 ON_A_MODEL = """
@@ -105,6 +106,18 @@ def test_submitting_judges_and_costs_a_trial(open_session):
     child = call(desk, "submit", candidate=json.dumps(different(bk=64)), parent=0)
     assert child["trial"]["parents"] == [first["trial"]["key"]]
     assert child["standing"]["trials"] == 2
+
+
+def test_a_verdict_has_what_a_prompt_says_of_its_parent(open_session):
+    _, desk = open_session()
+    told = call(desk, "submit", candidate=different(stages=2))["trial"]
+    (again,) = call(desk, "verdicts", trials=[told["trial"]])["trials"]
+    assert again == told
+    assert {"registers", "waves", "occupancy"} <= told["facts"].keys()
+    assert not any(name.endswith("_s") for name in told["facts"])
+    assert "bound by" in told["log"]
+    assert any(line.startswith("roofline:") for line in told["profile"])
+    assert any(line.startswith("registers:") for line in told["profile"])
 
 
 def test_what_is_no_candidate_costs_nothing_and_says_why(open_session):
@@ -202,6 +215,13 @@ def test_the_end_of_the_budget_confirms(open_session, tmp_path):
     session.close()
     assert api.show(tmp_path / "run")["finished"]
     assert (tmp_path / "run" / "best.json").is_file()
+
+
+def test_a_stopped_run_is_gone_on_with_by_the_same_command(open_session, tmp_path):
+    session, desk = open_session()
+    call(desk, "submit", candidate=GOOD)
+    session.close()
+    assert "not finished: the same `mcp` goes on" in summary_text(api.show(tmp_path / "run"))
 
 
 def test_a_client_may_end_the_search_early(open_session):

@@ -138,7 +138,7 @@ def test_the_command_prints_question_answer_and_what_became_of_it(run, capfd):
         ({"context": {"token": 1}}, "agents.context.token", "one of the keys"),
         ({"retrieval": {"pages": ["none.md"]}}, "agents.retrieval.pages", "a text file"),
         ({"retrieval": {"runs": ["none"]}}, "agents.retrieval.runs", "a folder of runs"),
-        ({"retrieval": {"directives": False}}, "agents.retrieval", "something to retrieve"),
+        ({"retrieval": {}}, "agents.retrieval", "something to retrieve"),
         ({"retrieval": {"passages": 0}}, "agents.retrieval.passages", "at least 1"),
         ({"prompt": "none.j2"}, "agents.prompt", "a template"),
     ],
