@@ -42,6 +42,7 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/tasks.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/drivers.py
 	$(BIN)/python benchmarks/stopping.py
+	$(BIN)/python benchmarks/agents.py
 
 # The slow audits: kill -9 at a hundred places, every figure of the mission documents, and the judge itself.
 audit: setup

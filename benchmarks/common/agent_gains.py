@@ -1,4 +1,4 @@
-"""Rows of the table of agents: what feedback, skill, retrieval and the hybrid are worth."""
+"""Rows of the table of agents: what feedback, skill, context and retrieval are worth."""
 
 from __future__ import annotations
 
