@@ -121,6 +121,6 @@ def test_what_is_expected_and_found_is_said_once(monkeypatch, tmp_path, capsys):
 def test_one_of_a_kind_is_said_in_the_singular():
     assert [counted(n, "trial") for n in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]
     assert screened(1) == "1 candidate was screened"
-    assert "about 1 proposal, " in Outlay("m", 10, None, 1).sentence
+    assert "about 1 proposal, " in Outlay("m", 1.0, 10, None, 1).sentence
     _, reason = limit_reached(Budget(calls=1), Spent(1))
     assert reason == "1 call of the model was made"

@@ -48,7 +48,7 @@ def serving(turn):
 
 
 def openai(url, **more):
-    return {"name": "openai", "model": "m", "base_url": url, "retries": 0, **more}
+    return {"name": "openai", "model": "mock", "base_url": url, "retries": 0, **more}
 
 
 def test_a_server_that_is_down_is_named(monkeypatch, tmp_path, capsys):
@@ -61,12 +61,14 @@ def test_a_server_that_is_down_is_named(monkeypatch, tmp_path, capsys):
     assert said.startswith(
         "kernelwright: the model failed: 3 calls in a row were lost, the last: m"
     )
-    assert f"m at {url}: Connection error" in said
+    assert f"mock at {url}: Connection error" in said
     assert said.endswith("; the same command goes on")
     monkeypatch.setattr(sys, "argv", ["kernelwright", "show", "runs/c"])
     with pytest.raises(SystemExit):
         main()
-    assert f"the last call that was lost: m at {url}: Connection error" in capsys.readouterr().out
+    assert (
+        f"the last call that was lost: mock at {url}: Connection error" in capsys.readouterr().out
+    )
 
 
 def test_an_address_of_the_environment_is_told_without_its_password(monkeypatch, tmp_path, capsys):
@@ -124,7 +126,7 @@ def test_a_server_that_sends_no_completions_is_given_up_soon(
     with serving(turn) as server:
         assert ended(monkeypatch, tmp_path, openai(server.url)) == 1
     said = capfd.readouterr().err.splitlines()[-1]
-    assert "the model failed: 3 calls in a row were lost, the last: m at http://127" in said
+    assert "the model failed: 3 calls in a row were lost, the last: mock at http://127" in said
     assert came in said
     monkeypatch.setattr(sys, "argv", ["kernelwright", "show", "runs/c", "--json"])
     with pytest.raises(SystemExit):
