@@ -573,10 +573,9 @@ def list_(
             from kernelwright.display.tables import print_table
 
             shown = [
-                (f"{r['of']}.{r['name']}", r["default"], f"{r['doc']} {words(r['value'])}")
-                for r in rows
+                (f"{r['of']}.{r['name']}", words(r["value"]), r["default"], r["doc"]) for r in rows
             ]
-            print_table(_console(), ("option", "default", "what it is, and its values"), shown)
+            print_table(_console(), ("option", "values", "default", "what it is"), shown)
             return
         if files and what != "landscapes":
             _fail(2, f"expected no FILE beside {what!r}, found {files[0]!r}", as_json=as_json)

@@ -83,9 +83,33 @@ def options_of(what: str, name: str) -> list[dict[str, Any]]:
     ]
 
 
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "none",
+}
+
+
 def words(value: Mapping[str, Any]) -> str:
-    """An option's values on one line."""
-    return f"({json.dumps(value)})"
+    """An option's values on one line, from their JSON Schema."""
+    if "anyOf" in value:
+        return " or ".join(dict.fromkeys(map(words, value["anyOf"])))
+    if "enum" in value or "const" in value:
+        return ", ".join(map(str, value.get("enum", [value.get("const")])))
+    kind = _KINDS.get(str(value.get("type")))
+    if kind is None:
+        return json.dumps(value)
+    low = value.get("minimum", value.get("exclusiveMinimum"))
+    high = value.get("maximum", value.get("exclusiveMaximum"))
+    above = "above" if "exclusiveMinimum" in value else "from"
+    below = "below" if "exclusiveMaximum" in value else "to"
+    limits = [f"{above} {low:,}"] if low is not None else []
+    limits += [f"{below} {high:,}"] if high is not None else []
+    return " ".join([kind, *limits])
 
 
 def _first_sentence(thing: object) -> str:

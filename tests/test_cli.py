@@ -597,12 +597,13 @@ def test_absurd_numbers_are_answered(tmp_path):
 
 
 def test_a_driver_s_options_are_listed_with_ranges_and_descriptions():
-    from kernelwright.configs.catalogue import OPTIONED, catalogue, options_of
+    from kernelwright.configs.catalogue import OPTIONED, catalogue, options_of, words
 
     found = {row["name"]: row for row in options_of("drivers", "llm")}
     assert found["history"]["doc"]
-    assert "minimum" in str(found["history"]["value"])
+    assert words(found["history"]["value"]) == "a whole number from 1 to 100"
+    assert words(found["edits"]["value"]) == "whole, search_replace, either"
     assert "seed" not in found
     for what in OPTIONED:
         for row in catalogue(what):
-            options_of(what, row["name"])
+            assert all(words(option["value"]) for option in options_of(what, row["name"]))
