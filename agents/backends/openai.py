@@ -244,8 +244,10 @@ class OpenAI:
         try:
             return bounded(lambda: create(**given, timeout=limit), limit)
         except openai.APIStatusError as error:
-            said = error.message.removeprefix(f"Error code: {error.status_code} - ")
-            text = f"{error.status_code} {said}"
+            said = error.message.removeprefix(f"Error code: {error.status_code}").removeprefix(
+                " - "
+            )
+            text = f"{error.status_code} {said}".rstrip()
             if 300 <= error.status_code < 400:
                 text += f" ({sent_elsewhere(error.response.headers.get('location', ''))})"
             raise FailedError(

@@ -17,6 +17,7 @@ from table import Row
 from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.backends.wrappers import Budgeted
 from kernelwright.agents.chat import BudgetSpentError, ChatRequest, Completion
+from kernelwright.agents.hearing import Notices
 from kernelwright.agents.ledger import Ledger
 from kernelwright.cli import app
 from kernelwright.configs import api
@@ -156,7 +157,7 @@ def at_the_same_time(workers: int = 4, calls: int = 200) -> Row:
     """Calls of several threads under one limit."""
     limit, spent, lock = 0.5, Spent(), threading.Lock()
     ledger = Ledger(Budget(usd=limit))
-    backend = Budgeted(Mock(seed=1, usd_per_million=10.0), ledger)
+    backend = Budgeted(Mock(seed=1, usd_per_million=10.0), ledger, Notices())
     dearest = 0.0
 
     def work(worker: int) -> None:

@@ -14,6 +14,7 @@ from table import Row
 from to_target import BATCH, CAP, SHAPE, Shape, compare, earlier, searches
 
 SEEDS = 40
+MANY_SEEDS = 100
 SKILLS = (0.0, 0.3, 0.7, 1.0)
 proposals, calls = attrgetter("proposals"), attrgetter("calls")
 # What a search hides of what became of its proposals: the sections of a prompt.
@@ -74,12 +75,14 @@ def context() -> Iterator[Row]:
 
 
 def retrieval() -> Iterator[Row]:
-    """With and without the winners of earlier campaigns."""
+    """With and without the winners of earlier campaigns; what they save is less than what searches
+    differ by, so it takes more of these.
+    """
     for shape, shapes in RELATED.items():
         assert shape not in shapes
         with tempfile.TemporaryDirectory() as folder:
-            knowing = searches(SEEDS, shape, agents=earlier(Path(folder), shapes))
-        plain = searches(SEEDS, shape)
+            knowing = searches(MANY_SEEDS, shape, agents=earlier(Path(folder), shapes))
+        plain = searches(MANY_SEEDS, shape)
         found = compare(knowing, plain, proposals)
         what = f"{_name(shape)}, proposals to 5%, with and without winners of"
         row = f"{what} {', '.join(map(_name, shapes))}"

@@ -15,7 +15,7 @@ from kernelwright.agents.chat import BackendError, ChatRequest
 from kernelwright.agents.report import classified
 from kernelwright.configs.build import build
 from kernelwright.configs.load import read_config
-from kernelwright.search.campaign import Campaign
+from kernelwright.search.campaign import Campaign, DriverError
 from kernelwright.search.store import MemoryStore
 from kernelwright.search.trial import MODEL_CALL
 
@@ -154,7 +154,10 @@ def campaigned(server: Server) -> tuple[str, float]:
     changes = [f"agents={{backend: {{{options}}}}}", "budget={trials: 4, calls: 1}"]
     plan, store = build(read_config(CONFIG, changes)).plan, MemoryStore()
     began = time.monotonic()
-    Campaign(plan, store).run()
+    try:
+        Campaign(plan, store).run()
+    except DriverError as error:
+        return getattr(error.__cause__, "kind", str(error)), time.monotonic() - began
     took = time.monotonic() - began
     assert [e.kind for e in store.events()].count(MODEL_CALL) == 1
     (found,) = classified(store.events()).values()
@@ -173,9 +176,12 @@ def stalled() -> Iterator[Row]:
     left = 0
     for manner in MANNERS:
         with serving(manner) as server:
-            calls = [(f"call ({api})", "transient", *called(server, api)) for api in APIS]
+            # A redirect is not followed; asking again would come to the same.
+            is_redirect = manner in (_redirects_to_itself, _redirects_slowly)
+            kind, filed = ("permanent", "permanent") if is_redirect else ("transient", "lost")
+            calls = [(f"call ({api})", kind, *called(server, api)) for api in APIS]
             requests = server.requests
-            calls.append(("campaign of `llm`", "lost", *campaigned(server)))
+            calls.append(("campaign of `llm`", filed, *campaigned(server)))
             left += threads_left()
         shown = ", ".join(f"{what} {found} {took:.2f} s" for what, _, found, took in calls)
         most = DEADLINE_S + GRACE_S
