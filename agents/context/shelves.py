@@ -86,6 +86,8 @@ class Shelves:
             shelf: iter(library.find(texts, most)) for shelf, library in self._libraries.items()
         }
         fresh = sorted(self._winners, key=lambda winner: winner.text in tried)
+        if len(fresh) <= most:  # all are shown, or as many as pages leave room for
+            turn, parent = 0, None
         told = list(varied(fresh, () if parent is None else (parent,)))
         following = told[1 : 1 + BY_TURNS]
         shift = turn * max(1, most // 2) % max(1, len(following))
