@@ -28,6 +28,8 @@ RETRIES, TIMEOUT_S, DEADLINE_S = 2, 0.3, 500.0
 MARKS = dict.fromkeys(AGENTS, ("json",))
 MARKS |= {"evolve": ("json", "plan"), "team": ("plan", "json", "review"), "tool_loop": ("action",)}
 OPTIONS = {"evolve": {"islands": 1, "crossover": 1.0}}
+# Steps before something goes wrong; a hybrid asks no more once its seeds are slower.
+STEPS_BEFORE = {"hybrid": 0}
 PERMANENT, LOST, PASSED = "permanent", "lost", "passed"
 # What becomes of a call, by what goes wrong on the wire at each attempt at it, ...
 TRANSIENT = {
@@ -135,8 +137,8 @@ def tried(agent: str, fault: str, mark: str) -> Outcome | None:
         )
         backend.pass_through(Gate(clock=VirtualClock()))
         search = world("knobs").search(agent, backend, **options)
-        search.step()
-        search.step()
+        for _ in range(STEPS_BEFORE.get(agent, 2)):
+            search.step()
         aimed.armed, error, proposals = True, None, []
         try:
             # Where a plan serves for several asks, or a session goes on, the question comes later.
