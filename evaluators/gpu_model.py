@@ -9,6 +9,7 @@ as ``judge.screen.pairs`` says, against the baseline's true time; a confirmation
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -56,6 +57,9 @@ from kernelwright.evaluators.early import taken
 from kernelwright.evaluators.noise import Noise, noisy_pair
 from kernelwright.evaluators.statistics import claimed
 from kernelwright.evaluators.target import EARLY_KEYS, MODELLED_JUDGE_KEYS, roofline_ns
+
+# Estimates that are kept with their breakdown.
+MOST_KEPT = 256
 
 
 @lru_cache(maxsize=64)
@@ -134,6 +138,8 @@ class GpuModel:
         split_of = extents["k"] if splits else None
         self.constraints = launch_rules(self.device, self._itemsize, split_of)
         self._times = _known_times(self.device, self._shape, self._itemsize)
+        # The latest estimates by key: prompts explain what was judged just now.
+        self._kept: OrderedDict[str, tuple[Estimate | HopperEstimate, int]] = OrderedDict()
         self._floor = self.floor_ns(problem.workloads[0])
 
     @property
@@ -181,10 +187,15 @@ class GpuModel:
             return
         rows = [candidate.knobs for candidate in fresh]
         columns = {name: np.array([row[name] for row in rows]) for name in self._names}
-        times = 1e9 * estimate_on(self.device, self._shape, columns, self._itemsize).time_s
+        found = estimate_on(self.device, self._shape, columns, self._itemsize)
+        times = 1e9 * found.time_s
         runs = np.all([rule.holds(columns) for rule in self.constraints], axis=0)
         for candidate, time, ran in zip(fresh, times.tolist(), runs.tolist(), strict=True):
             self._times[candidate.key] = time if ran else 0.0
+        for at, candidate in enumerate(fresh[-MOST_KEPT:], start=max(0, len(fresh) - MOST_KEPT)):
+            self._kept[candidate.key] = found, at
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
 
     def _time(self, candidate: Candidate) -> float:
         """The true time in ns, 0 for what cannot be launched."""
@@ -199,7 +210,8 @@ class GpuModel:
 
     def build(self, candidate: Candidate) -> Artifact:
         """The breakdown of a candidate's estimate as facts, and in the log what bounds it."""
-        row = self.estimate([candidate]).row(0)
+        found, at = self._kept.get(candidate.key) or (self.estimate([candidate]), 0)
+        row = found.row(at)
         bound = row.pop("bound")
         facts = tuple((name, float(value)) for name, value in row.items())
         return Artifact(entry=self.problem.name, facts=facts, log=f"bound by {bound}")

@@ -303,3 +303,14 @@ def test_another_look_at_a_recording_is_several_of_its_samples(tmp_path):
     one, many = (ask(judge, BASE, pairs=pairs).measurements[0].samples for pairs in (1, 8))
     assert len(many.candidate_ns) == 8
     assert many.candidate_ns[:1] == one.candidate_ns
+
+
+@pytest.mark.parametrize("device", ["h100-lecture", "h200"])
+def test_a_breakdown_does_not_depend_on_what_was_estimated_beside_it(device):
+    problem = gemm_gpu(m=1024, n=512, k=2048)
+    together, alone = (GpuModel(problem, seed=0, device=device) for _ in range(2))
+    space = KnobSpace(problem.knobs, together.constraints, default=problem.unscheduled)
+    found = [space.candidate(int(index)) for index in space.valid[::29]]
+    together.true_ns(found)
+    for candidate in found:
+        assert together.build(candidate) == alone.build(candidate)
