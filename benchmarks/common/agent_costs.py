@@ -22,6 +22,7 @@ from kernelwright.configs.build import build
 from kernelwright.configs.load import Chosen, read_config
 from kernelwright.env.spaces.knobs import KnobSpace
 from kernelwright.env.types import Proposal
+from kernelwright.evaluators import gpu_model
 from kernelwright.search.campaign import Campaign
 from kernelwright.search.driver import Driver
 from kernelwright.search.store import DATABASE, SqliteStore
@@ -171,6 +172,8 @@ class MeteredStore(SqliteStore):
 
 def metered(agent: str, trials: int, options: Mapping[str, Any]) -> Meter:
     """What a campaign of an agent with a cheap model takes, evaluation left out."""
+    # What earlier campaigns of this process have learned of the target, one of its own has not.
+    gpu_model._known_times.cache_clear()
     meter = Meter()
     config = LARGE | {"name": agent, "driver": {"name": agent, **options}, "batch": 4}
     config |= {"agents": {"backend": {"name": "mock"}}, "budget": {"trials": trials}}
