@@ -134,7 +134,7 @@ def _json(where: str, name: str, text: Any, wanted: type) -> Any:
     try:
         found = json.loads(_typed(where, name, text, str))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where}: {name}: no JSON ({error})") from None
+        raise ValueError(f"{where}: {name}: expected JSON: {error}") from None
     return _typed(where, name, found, wanted)
 
 
