@@ -544,8 +544,7 @@ def list_(
 ) -> None:
     """List what there is."""
     with _refusals(as_json=as_json):
-        from kernelwright.configs.catalogue import CATALOGUE, OPTIONED, catalogue, options_of, words
-        from kernelwright.configs.resolve import UnknownNameError
+        from kernelwright.configs.catalogue import CATALOGUE, OPTIONED, catalogue
 
         if what is None:
             if as_json:
@@ -562,20 +561,7 @@ def list_(
                 2, f"expected one of {', '.join(CATALOGUE)}, found {what!r}{hint}", as_json=as_json
             )
         if files and what in OPTIONED:
-            try:
-                rows = [{**row, "of": name} for name in files for row in options_of(what, name)]
-            except UnknownNameError as error:
-                hint = f"; did you mean {error.near!r}?" if error.near else ""
-                _fail(2, f"{error}{hint}", as_json=as_json)
-            if as_json:
-                _print_json({"options": rows})
-                return
-            from kernelwright.display.tables import print_table
-
-            shown = [
-                (f"{r['of']}.{r['name']}", words(r["value"]), r["default"], r["doc"]) for r in rows
-            ]
-            print_table(_console(), ("option", "values", "default", "what it is"), shown)
+            _list_options(what, files, as_json=as_json)
             return
         if files and what != "landscapes":
             _fail(2, f"expected no FILE beside {what!r}, found {files[0]!r}", as_json=as_json)
@@ -594,6 +580,24 @@ def list_(
             _console().print(f"no {what} yet")
         else:
             print_table(_console(), ("name", "what it is"), [(r["name"], r["doc"]) for r in rows])
+
+
+def _list_options(what: str, names: Sequence[str], *, as_json: bool) -> None:
+    """The options of what some names stand for."""
+    from kernelwright.configs.catalogue import options_of, words
+    from kernelwright.configs.resolve import UnknownNameError
+    from kernelwright.display.tables import print_table
+
+    try:
+        rows = [{**row, "of": name} for name in names for row in options_of(what, name)]
+    except UnknownNameError as error:
+        hint = f"; did you mean {error.near!r}?" if error.near else ""
+        _fail(2, f"{error}{hint}", as_json=as_json)
+    if as_json:
+        _print_json({"options": rows})
+        return
+    shown = [(f"{r['of']}.{r['name']}", words(r["value"]), r["default"], r["doc"]) for r in rows]
+    print_table(_console(), ("option", "values", "default", "what it is"), shown)
 
 
 @app.command()
