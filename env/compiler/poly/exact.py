@@ -1,0 +1,118 @@
+"""Exact dependences of an affine nest, by kind.
+
+*Flow* (read after write) is value-based: each read depends on the last write before it, found by
+isl's dataflow analysis (Feautrier, IJPP 1991). *Anti* (write after read): the reads of a value that
+the next write replaces. *Output* (write after write): the write whose value it is. Any order that
+keeps these keeps the meaning, because the pairs between which other writes lie follow from them.
+
+The analysis has to know every element that is touched: a write that may have happened hides no
+earlier one. So what is not affine is refused here by name; `dependence.Dependences` covers it from
+above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import islpy as isl
+
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.nodes import Expr, Load, Procedure, walk
+from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.poly.model import (
+    Instance,
+    Model,
+    affine_text,
+    build_model,
+    condition_text,
+)
+
+
+class NotAffineError(CompilerError):
+    """A procedure with a part that polyhedral analysis cannot know; the message names it."""
+
+
+class Kind(StrEnum):
+    """Why two iterations must keep their order."""
+
+    FLOW = "flow"
+    ANTI = "anti"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class ExactDependences:
+    """The dependences of a procedure by kind: maps from an instance to the instances that must run
+    after it.
+    """
+
+    model: Model
+    flow: isl.UnionMap
+    anti: isl.UnionMap
+    output: isl.UnionMap
+
+    @property
+    def by_kind(self) -> tuple[tuple[Kind, isl.UnionMap], ...]:
+        """Kinds with their dependences."""
+        return (Kind.FLOW, self.flow), (Kind.ANTI, self.anti), (Kind.OUTPUT, self.output)
+
+    @property
+    def all(self) -> isl.UnionMap:
+        """All dependences."""
+        return self.flow.union(self.anti).union(self.output).coalesce()
+
+
+def exact_dependences(procedure: Procedure) -> ExactDependences:
+    """The flow, anti and output dependences of an affine procedure.
+
+    Raises:
+        NotAffineError: if an index, an extent or a condition is not affine in loop variables and
+            extents.
+    """
+    model = build_model(procedure)
+    for instance in model.instances:
+        for what in not_affine(instance):
+            raise NotAffineError(f"{procedure.name}: {what}")
+    nothing = isl.UnionMap("{ }")
+    if not model.instances:
+        return ExactDependences(model, nothing, nothing, nothing)
+    writes, reads, order = model.writes(), model.reads(), model.order()
+
+    def last(sink: isl.UnionMap) -> isl.UnionMap:
+        access = isl.UnionAccessInfo.from_sink(sink).set_must_source(writes)
+        return access.set_schedule_map(order).compute_flow().get_must_dependence().coalesce()
+
+    # A read is of no concern to the writes after the next one.
+    replaced = isl.UnionAccessInfo.from_sink(writes).set_may_source(reads).set_kill(writes)
+    anti = replaced.set_schedule_map(order).compute_flow().get_may_dependence().coalesce()
+    return ExactDependences(model, last(reads), anti, last(writes))
+
+
+def not_affine(instance: Instance) -> Iterator[str]:
+    """What an analysis cannot know about a store: extents, conditions and indices that are not
+    affine, each with the expression and its place.
+    """
+    store = instance.store
+    target = f"{store.tensor}[{', '.join(print_expr(index) for index in store.indices)}]"
+    for loop in instance.loops:
+        if affine_text(loop.extent) is None:
+            yield _unknown(f"the extent of loop {loop.var}", loop.extent)
+    for condition in instance.conditions:
+        if condition_text(condition) is None:
+            yield _unknown(f"the condition around {target}", condition)
+    for place, index in enumerate(store.indices):
+        if affine_text(index) is None:
+            yield _unknown(f"index {place} of the store to {store.tensor}", index)
+    for root in (store.value, *store.indices):
+        for node in walk(root):
+            if isinstance(node, Load):
+                for place, index in enumerate(node.indices):
+                    if affine_text(index) is None:
+                        what = f"index {place} of the load of {node.tensor} in the store to {target}"
+                        yield _unknown(what, index)
+
+
+def _unknown(what: str, found: Expr) -> str:
+    return f"{what}: expected an affine expression of loops and extents, found {print_expr(found)}"

@@ -1,0 +1,112 @@
+"""One nest of loops in a model: the instances inside it, their pairs as distances, and orders that
+differ inside the nest alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.poly.affine_map import AffineMap
+from kernelwright.env.compiler.poly.model import Instance, Model, isl_name
+
+
+class NestError(CompilerError):
+    """Loops that form no nest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops, each directly around the next, outermost first, and the instances inside all of
+    them.
+    """
+
+    model: Model
+    loops: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.loops:
+            raise NestError("expected at least one loop, found none")
+        for instance in self.model.instances:
+            inside = [loop for loop in self.loops if loop in instance.variables]
+            if inside and not self._holds(instance):
+                found = " ".join(instance.variables)
+                wanted = " ".join(self.loops)
+                raise NestError(f"expected the nest {wanted}, found a statement in loops {found}")
+        if not self.instances:
+            raise NestError(f"expected loops of the procedure, found {', '.join(self.loops)}")
+
+    def _holds(self, instance: Instance) -> bool:
+        variables = instance.variables
+        if self.loops[0] not in variables:
+            return False
+        start = variables.index(self.loops[0])
+        return variables[start : start + len(self.loops)] == self.loops
+
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The instances inside all loops."""
+        return tuple(i for i in self.model.instances if self._holds(i))
+
+    def distances(self, pairs: isl.UnionMap) -> isl.Set:
+        """How far apart dependent iterations of the nest are, for pairs inside one run of it: a set
+        of vectors, one component a loop. Pairs within one iteration have distance zero and are left
+        out: an order of iterations does not touch them.
+        """
+        outer = self._project(lambda i: i.variables[: i.variables.index(self.loops[0])])
+        inner = self._project(lambda _: self.loops)
+        same_run = outer.apply_range(outer.reverse())
+        inside = pairs.intersect(same_run)
+        moved = inside.apply_domain(inner).apply_range(inner)
+        space = isl.Set(f"{self.model.parameters}{{ [{', '.join('0' for _ in self.loops)}] }}")
+        found = isl.UnionSet.from_set(space.subtract(space)).union(moved.deltas())
+        return found.extract_set(space.get_space()).subtract(space).coalesce()
+
+    def order(self, map_: AffineMap) -> isl.UnionMap:
+        """Instance → time, where the nest's loops run in the order of a map.
+
+        Raises:
+            NestError: if the map is about another number of loops.
+        """
+        if map_.depth != len(self.loops):
+            raise NestError(f"expected a map of {len(self.loops)} loops, found {map_.depth}")
+        rows = [row_text(self.loops, row, c) for row, c in zip(map_.rows, map_.constants, strict=True)]
+        texts = {}
+        for instance in self.instances:
+            place = [isl_name(p) if isinstance(p, str) else str(p) for p in instance.position]
+            start = place.index(isl_name(self.loops[0]))
+            # Between two loops of the nest stands a constant, the same for all instances.
+            end = start + 2 * len(self.loops) - 1
+            texts[instance.name] = (*place[:start], *rows, *place[end:])
+        return timetable(self.model, texts)
+
+    def _project(self, key: Callable[[Instance], tuple[str, ...]]) -> isl.UnionMap:
+        parts = [f"{i.tuple_text} -> [{', '.join(map(isl_name, key(i)))}]" for i in self.instances]
+        return isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
+
+
+def row_text(loops: Sequence[str], row: Sequence[int], constant: int = 0) -> str:
+    """One row of a map in isl's words: ``1*v_t + -2*v_i + 0``."""
+    terms = [f"{entry}*{isl_name(v)}" for v, entry in zip(loops, row, strict=True) if entry]
+    return " + ".join([*terms, str(constant)])
+
+
+def timetable(model: Model, texts: Mapping[str, Sequence[str]]) -> isl.UnionMap:
+    """Instance → time from isl's texts, by instance name; the program's own place where a name is
+    missing.
+    """
+    chosen = {
+        i.name: texts.get(i.name)
+        or [isl_name(p) if isinstance(p, str) else str(p) for p in i.position]
+        for i in model.instances
+    }
+    length = max((len(p) for p in chosen.values()), default=1)
+    parts = [
+        f"{i.tuple_text} -> [{', '.join([*chosen[i.name], *['0'] * (length - len(chosen[i.name]))])}]"
+        for i in model.instances
+    ]
+    text = f"{model.parameters}{{ {'; '.join(parts)} }}"
+    return isl.UnionMap(text).intersect_domain(model.domain)
