@@ -37,7 +37,9 @@ class AffineMap:
             raise ValueError(f"expected rows of one length, found {self.rows}")
         if len(self.constants) != len(self.rows):
             found = len(self.constants)
-            raise ValueError(f"expected a constant for each of {len(self.rows)} rows, found {found}")
+            raise ValueError(
+                f"expected a constant for each of {len(self.rows)} rows, found {found}"
+            )
         for entry in (*(entry for row in self.rows for entry in row), *self.constants):
             if not isinstance(entry, int) or isinstance(entry, bool):
                 raise ValueError(f"expected whole entries, found {entry!r}")
@@ -159,7 +161,8 @@ def _inverse(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     """By Gauss-Jordan elimination in fractions; the result of a unimodular matrix is whole."""
     depth = len(rows)
     work = [
-        [Fraction(entry) for entry in (*row, *_unit(depth, place))] for place, row in enumerate(rows)
+        [Fraction(entry) for entry in (*row, *_unit(depth, place))]
+        for place, row in enumerate(rows)
     ]
     for column in range(depth):
         pivot = next(r for r in range(column, depth) if work[r][column])

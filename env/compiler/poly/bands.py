@@ -114,7 +114,9 @@ def nest_facts(distances: isl.Set, map_: AffineMap | None = None) -> NestFacts:
         if not against.is_empty():
             if not reason:
                 vector = _first(against)
-                reason = f"distance {vector} has a negative component in loop {place + 1} of {count}"
+                reason = (
+                    f"distance {vector} has a negative component in loop {place + 1} of {count}"
+                )
             if place > start:
                 bands.append(place - start)
                 for outside in range(start, place):

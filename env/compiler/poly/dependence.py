@@ -56,7 +56,14 @@ class Dependences:
         """A pair that another order runs the other way round, or None if the order is legal."""
         if not self.model.instances:
             return None
-        order = self.model.order(positions)
+        return self.broken_by(self.model.order(positions))
+
+    def broken_by(self, order: isl.UnionMap) -> Conflict | None:
+        """A pair that an order (instance → time) runs the other way round or at the same time, or
+        None if the order is legal.
+        """
+        if not self.model.instances:
+            return None
         return self._example(self.pairs.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:

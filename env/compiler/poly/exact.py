@@ -110,7 +110,9 @@ def not_affine(instance: Instance) -> Iterator[str]:
             if isinstance(node, Load):
                 for place, index in enumerate(node.indices):
                     if affine_text(index) is None:
-                        what = f"index {place} of the load of {node.tensor} in the store to {target}"
+                        what = (
+                            f"index {place} of the load of {node.tensor} in the store to {target}"
+                        )
                         yield _unknown(what, index)
 
 

@@ -65,15 +65,25 @@ class Nest:
         found = isl.UnionSet.from_set(space.subtract(space)).union(moved.deltas())
         return found.extract_set(space.get_space()).subtract(space).coalesce()
 
-    def order(self, map_: AffineMap) -> isl.UnionMap:
-        """Instance → time, where the nest's loops run in the order of a map.
+    def order(self, map_: AffineMap, tiles: Sequence[int] = ()) -> isl.UnionMap:
+        """Instance → time, where the nest's loops run in the order of a map, tile by tile if
+        there are sizes of tiles, one a row.
 
         Raises:
-            NestError: if the map is about another number of loops.
+            NestError: if the map is about another number of loops, or there are tiles of another
+                number of rows.
         """
+        if len(tiles) not in (0, len(map_.rows)):
+            raise NestError(f"expected {len(map_.rows)} sizes of tiles, found {len(tiles)}")
         if map_.depth != len(self.loops):
             raise NestError(f"expected a map of {len(self.loops)} loops, found {map_.depth}")
-        rows = [row_text(self.loops, row, c) for row, c in zip(map_.rows, map_.constants, strict=True)]
+        rows = [
+            row_text(self.loops, row, c) for row, c in zip(map_.rows, map_.constants, strict=True)
+        ]
+        rows = [
+            *(f"floor(({row}) / {size})" for row, size in zip(rows, tiles, strict=False)),
+            *rows,
+        ]
         texts = {}
         for instance in self.instances:
             place = [isl_name(p) if isinstance(p, str) else str(p) for p in instance.position]

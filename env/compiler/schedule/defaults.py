@@ -7,7 +7,7 @@ the list follows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 
 from kernelwright.env.compiler.ir.names import is_free
@@ -31,6 +31,24 @@ def spare_half(loop: str, end: str, taken: Collection[str] = ()) -> str:
 def spare_fused(loop: str, inner: str, taken: Collection[str] = ()) -> str:
     """The first name of two loops that became one that is not taken."""
     return _spare(taken, f"{loop}_{inner}")
+
+
+def row_names(
+    loops: Sequence[str], rows: Sequence[Sequence[int]], taken: Collection[str]
+) -> tuple[str, ...]:
+    """The names of the loops of an affine map: row by row the loops that it is made of, joined, or
+    the next name where that is taken.
+    """
+    names: list[str] = []
+    for row in rows:
+        used = [loop for loop, entry in zip(loops, row, strict=True) if entry]
+        names.append(_spare({*taken, *names}, "_".join(used) or "step"))
+    return tuple(names)
+
+
+def spare_name(wanted: str, taken: Collection[str]) -> str:
+    """The wanted name, or the next one that is not taken."""
+    return _spare(taken, wanted)
 
 
 def _spare(taken: Collection[str], *wanted: str) -> str:

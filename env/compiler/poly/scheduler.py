@@ -1,0 +1,116 @@
+"""The automatic affine schedule: isl's, which is Pluto's with variations (Bondhugula et al., PLDI
+2008; Verdoolaege and Janssens, 2017).
+
+Every dependence is kept, values are used soon after they are made, and loops that carry nothing
+come outside where they can. The result is a tree of bands, each permutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import islpy as isl
+
+from kernelwright.env.compiler.poly.exact import ExactDependences
+from kernelwright.env.compiler.poly.generate import LOCK, mark, tiled
+from kernelwright.env.compiler.poly.model import Model
+
+# In Pluto's words: each strongly connected component in loops of its own; isl's choice; as much in
+# one nest as can be.
+FUSE = ("nofuse", "smartfuse", "maxfuse")
+
+
+def affine_schedule(
+    dependences: ExactDependences, fuse: str = "smartfuse", context: isl.Set | None = None
+) -> isl.Schedule:
+    """A schedule tree that keeps all dependences; ``context`` is what is known of the extents.
+
+    Raises:
+        ValueError: if the fusion strategy is none of `FUSE`.
+    """
+    if fuse not in FUSE:
+        raise ValueError(f"expected one of {', '.join(FUSE)}, found {fuse!r}")
+    constraints = isl.ScheduleConstraints.on_domain(dependences.model.domain)
+    if context is not None:
+        constraints = constraints.set_context(context)
+    constraints = constraints.set_validity(dependences.all).set_coincidence(dependences.all)
+    constraints = constraints.set_proximity(dependences.flow)
+    with LOCK, _fusion(fuse):
+        return constraints.compute_schedule()
+
+
+@contextmanager
+def _fusion(fuse: str) -> Iterator[None]:
+    context = isl.DEFAULT_CONTEXT
+    alone, together = context.get_schedule_serialize_sccs(), context.get_schedule_whole_component()
+    context.set_schedule_serialize_sccs(int(fuse == "nofuse"))
+    context.set_schedule_whole_component(int(fuse == "maxfuse"))
+    try:
+        yield
+    finally:
+        context.set_schedule_serialize_sccs(alone)
+        context.set_schedule_whole_component(together)
+
+
+def schedule_rows(schedule: isl.Schedule) -> tuple[tuple[str, ...], ...]:
+    """The rows of each band of a schedule tree from the top, as isl writes them."""
+    found: list[tuple[str, ...]] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        if node.get_type() == isl.schedule_node_type.band and node.band_n_member():
+            rows = node.band_get_partial_schedule()
+            found.append(tuple(str(rows.get_at(k).to_str()) for k in range(node.band_n_member())))
+        return True
+
+    schedule.get_root().foreach_descendant_top_down(visit)
+    return tuple(found)
+
+
+def named_bands(
+    schedule: isl.Schedule,
+    model: Model,
+    tile: int,
+    name: Callable[[Sequence[str]], str],
+    halves: Callable[[str], tuple[str, str]],
+    *,
+    separate: bool,
+) -> isl.Schedule:
+    """The schedule with a name for every loop, and its permutable bands of two loops and more in
+    tiles of ``tile`` (0 for none).
+
+    ``name`` makes a loop's name from the loop variables it is made of, ``halves`` those of the loops
+    over tiles and inside them.
+    """
+
+    def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
+        if node.get_type() != isl.schedule_node_type.band or not node.band_n_member():
+            return node
+        rows = node.band_get_partial_schedule()
+        names = [name(_variables(rows.get_at(k), model)) for k in range(node.band_n_member())]
+        if tile == 0 or len(names) < 2 or not node.band_get_permutable():
+            return mark(node, names).parent()
+        pairs = [halves(each) for each in names]
+        sizes = [tile] * len(names)
+        cut = tiled(node, sizes, ([p[0] for p in pairs], [p[1] for p in pairs]), separate=separate)
+        return cut.parent()
+
+    # From the bottom up, so that what is inserted is not visited again.
+    return schedule.map_schedule_node_bottom_up(visit)
+
+
+def _variables(row: isl.UnionPwAff, model: Model) -> tuple[str, ...]:
+    """The loop variables in a row of a band, for the first statement that has any."""
+    by_name = {i.name: i for i in model.instances}
+    parts = row.get_pw_aff_list()
+    chosen: dict[str, tuple[str, ...]] = {}
+    for place in range(parts.n_pw_aff()):
+        part = parts.get_at(place)
+        statement = by_name[part.domain().get_tuple_name()]
+        used = tuple(
+            variable
+            for k, variable in enumerate(statement.variables)
+            if part.involves_dims(isl.dim_type.in_, k, 1)
+        )
+        chosen[statement.name] = used
+    return next((used for _, used in sorted(chosen.items(), reverse=True) if used), ())
