@@ -1,5 +1,5 @@
-"""What a nest allows, from its distances: which loops are parallel, which are permutable, whether it
-may be tiled.
+"""What a nest allows, from its distances: which loops are parallel, which are permutable, and
+whether it may be tiled.
 
 A loop is *parallel* if no distance that is zero in the loops outside it is other than zero in it. A
 *band* of loops is permutable if no distance that the loops outside the band leave open (zero in all
@@ -83,7 +83,7 @@ def direction_vectors(distances: isl.Set) -> tuple[tuple[str, ...], ...]:
     signs = {"<": ">= 1", "=": "= 0", ">": "<= -1"}
     names = [f"d{k}" for k in range(depth)]
     rows: list[tuple[str, ...]] = [()]
-    for place in range(depth):
+    for _ in range(depth):
         wider = [(*row, sign) for row in rows for sign in signs]
         rows = []
         for row in wider:
@@ -114,9 +114,7 @@ def nest_facts(distances: isl.Set, map_: AffineMap | None = None) -> NestFacts:
         if not against.is_empty():
             if not reason:
                 vector = _first(against)
-                reason = (
-                    f"distance {vector} has a negative component in loop {place + 1} of {count}"
-                )
+                reason = f"distance {vector} is negative in loop {place + 1} of {count}"
             if place > start:
                 bands.append(place - start)
                 for outside in range(start, place):

@@ -77,13 +77,10 @@ class Nest:
             raise NestError(f"expected {len(map_.rows)} sizes of tiles, found {len(tiles)}")
         if map_.depth != len(self.loops):
             raise NestError(f"expected a map of {len(self.loops)} loops, found {map_.depth}")
-        rows = [
-            row_text(self.loops, row, c) for row, c in zip(map_.rows, map_.constants, strict=True)
-        ]
-        rows = [
-            *(f"floor(({row}) / {size})" for row, size in zip(rows, tiles, strict=False)),
-            *rows,
-        ]
+        rows = map_texts(self.loops, map_)
+        if tiles:
+            numbers = zip(rows, tiles, strict=True)
+            rows = [*(f"floor(({row}) / {size})" for row, size in numbers), *rows]
         texts = {}
         for instance in self.instances:
             place = [isl_name(p) if isinstance(p, str) else str(p) for p in instance.position]
@@ -104,6 +101,12 @@ def row_text(loops: Sequence[str], row: Sequence[int], constant: int = 0) -> str
     return " + ".join([*terms, str(constant)])
 
 
+def map_texts(loops: Sequence[str], map_: AffineMap) -> list[str]:
+    """The rows of a map in isl's words."""
+    pairs = zip(map_.rows, map_.constants, strict=True)
+    return [row_text(loops, row, constant) for row, constant in pairs]
+
+
 def timetable(model: Model, texts: Mapping[str, Sequence[str]]) -> isl.UnionMap:
     """Instance → time from isl's texts, by instance name; the program's own place where a name is
     missing.
@@ -114,9 +117,10 @@ def timetable(model: Model, texts: Mapping[str, Sequence[str]]) -> isl.UnionMap:
         for i in model.instances
     }
     length = max((len(p) for p in chosen.values()), default=1)
-    parts = [
-        f"{i.tuple_text} -> [{', '.join([*chosen[i.name], *['0'] * (length - len(chosen[i.name]))])}]"
-        for i in model.instances
-    ]
+    parts = []
+    for instance in model.instances:
+        place = [*chosen[instance.name]]
+        padded = ", ".join([*place, *["0"] * (length - len(place))])
+        parts.append(f"{instance.tuple_text} -> [{padded}]")
     text = f"{model.parameters}{{ {'; '.join(parts)} }}"
     return isl.UnionMap(text).intersect_domain(model.domain)

@@ -79,8 +79,8 @@ def named_bands(
     """The schedule with a name for every loop, and its permutable bands of two loops and more in
     tiles of ``tile`` (0 for none).
 
-    ``name`` makes a loop's name from the loop variables it is made of, ``halves`` those of the loops
-    over tiles and inside them.
+    ``name`` makes a loop's name from the loop variables it is made of, ``halves`` the names of the
+    loops over tiles and inside them.
     """
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:

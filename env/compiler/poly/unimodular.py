@@ -59,7 +59,7 @@ def classify(vectors: Sequence[Sequence[int]], reach: int) -> Classified:
     distances = np.array(vectors, np.int64)
     maps = unimodular_maps(distances.shape[1], reach)
     matrices = np.array([map_.rows for map_ in maps], np.int64)
-    # (map, vector, component)
+    # By map, then vector, then component.
     moved = np.einsum("mij,vj->mvi", matrices, distances)
     nonzero = moved != 0
     leading = np.take_along_axis(moved, nonzero.argmax(axis=2)[..., None], axis=2)[..., 0]

@@ -42,8 +42,8 @@ def affine(
     fuse: str = "smartfuse",
     separate: bool = False,
 ) -> Procedure:
-    """Give a loop and all inside it the affine schedule that isl finds: every dependence kept, values
-    used soon, parallel loops outside (Bondhugula et al., PLDI 2008).
+    """Give a loop and all inside it the affine schedule that isl finds: every dependence kept,
+    values used soon, parallel loops outside (Bondhugula et al., PLDI 2008).
 
     ``tile`` cuts every permutable band of two loops or more into tiles of that size, with
     ``separate`` in loops of their own for full tiles, which have constant extents. ``fuse`` is

@@ -35,7 +35,7 @@ from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.generate import Body, GenerateError, band, generate, tiled
 from kernelwright.env.compiler.poly.linear import normalized
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.nest import Nest, NestError, row_text
+from kernelwright.env.compiler.poly.nest import Nest, NestError, map_texts
 from kernelwright.env.compiler.schedule.defaults import row_names, spare_half, spare_name
 from kernelwright.env.compiler.schedule.edit import (
     dependences_of,
@@ -136,11 +136,9 @@ def run_in_order(
     names = row_names(nest.names, map_.rows, taken)
     tree, context = schedule_of(procedure, nest, map_)
     root = tree.get_root().child(0)
-    rows = [row_text(nest.names, r, c) for r, c in zip(map_.rows, map_.constants, strict=True)]
     point = f"N[{', '.join(map(isl_name, nest.names))}]"
-    partial = isl.MultiUnionPwAff(
-        f"{_parameters(procedure, nest)}[{', '.join(f'{{ {point} -> [({row})] }}' for row in rows)}]"
-    )
+    rows = ", ".join(f"{{ {point} -> [({row})] }}" for row in map_texts(nest.names, map_))
+    partial = isl.MultiUnionPwAff(f"{_parameters(procedure, nest)}[{rows}]")
     if tiles:
         halves = [(spare_half(n, "o", taken), spare_half(n, "i", taken)) for n in names]
         outer, inner = [h[0] for h in halves], [h[1] for h in halves]
