@@ -18,6 +18,8 @@ from kernelwright.env.compiler.poly.affine_map import AffineMap, identity
 from kernelwright.env.compiler.poly.nest import NestError
 
 MAX_VECTORS = 256
+# Of the box around all vectors, which are looked at one by one.
+MAX_BOX = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class NestFacts:
 
 
 def distance_vectors(distances: isl.Set) -> tuple[tuple[int, ...], ...] | None:
-    """All distances, sorted, for any extents; None if there are more than `MAX_VECTORS` or no end
-    of them.
+    """All distances, sorted, for any extents; None if there are more than `MAX_VECTORS`, they lie
+    far apart, or there is no end of them.
     """
     plain = _without_extents(distances)
     if not plain.is_bounded():
@@ -57,7 +59,13 @@ def distance_vectors(distances: isl.Set) -> tuple[tuple[int, ...], ...] | None:
             tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in values)
         )
 
-    if plain.dim_max_val(0).to_python() - plain.dim_min_val(0).to_python() > MAX_VECTORS:
+    if plain.is_empty():
+        return ()
+    box = 1
+    for place in range(plain.dim(isl.dim_type.set)):
+        least, most = plain.dim_min_val(place), plain.dim_max_val(place)
+        box *= most.to_python() - least.to_python() + 1
+    if box > MAX_BOX:
         return None
     plain.foreach_point(keep)
     return tuple(sorted(found)) if len(found) <= MAX_VECTORS else None

@@ -36,9 +36,7 @@ _BINARY = {
     _OP.zdiv_r: "mod",
     _OP.max: "max",
     _OP.min: "min",
-    _OP.and_: "and",
     _OP.and_then: "and",
-    _OP.or_: "or",
     _OP.or_else: "or",
     _OP.eq: "eq",
     _OP.le: "le",
@@ -46,6 +44,9 @@ _BINARY = {
     _OP.ge: "ge",
     _OP.gt: "gt",
 }
+# isl's stubs do not know the operators and types whose names Python reserves.
+_BINARY[getattr(_OP, "and_")] = "and"  # noqa: B009
+_BINARY[getattr(_OP, "or_")] = "or"  # noqa: B009
 
 
 class GenerateError(CompilerError):

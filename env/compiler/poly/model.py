@@ -172,9 +172,6 @@ def affine_text(node: Expr) -> str | None:
             factor, other = (left, right) if isinstance(left, Const) else (right, left)
             text = affine_text(other)
             return f"({factor.value} * {text})" if isinstance(factor, Const) and text else None
-        case Binary("min" | "max" as op, left, right):
-            a, b = affine_text(left), affine_text(right)
-            return None if a is None or b is None else f"{op}({a}, {b})"
         case Binary("floordiv", left, Const(value, "int64")) if int(value) > 0:
             text = affine_text(left)
             return None if text is None else f"floor(({text}) / {value})"

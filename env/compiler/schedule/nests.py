@@ -16,6 +16,7 @@ import islpy as isl
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Expr,
     For,
     If,
@@ -69,8 +70,8 @@ def perfect_nest(op: str, procedure: Procedure, names: Sequence[str]) -> Perfect
     """The perfect nest of loops that stand directly in each other in this order.
 
     Raises:
-        ScheduleError: if they do not, one is not serial, or an extent or guard inside the first
-            loop reads memory.
+        ScheduleError: if they do not, one is not serial, an extent or guard in the nest reads
+            memory, or threads wait for one another inside.
     """
     if len(set(names)) != len(names):
         raise ScheduleError(op, f"expected different loops, found {', '.join(names)}")
@@ -86,8 +87,10 @@ def perfect_nest(op: str, procedure: Procedure, names: Sequence[str]) -> Perfect
             raise ScheduleError(op, reason)
         chain.append(node)
         node = node.body
-    # Guards under the innermost loop bound the domain too.
-    while isinstance(node, If):
+    if any(isinstance(inside, Barrier) for inside in statements(first)):
+        raise ScheduleError(op, f"expected no barrier in the nest of {names[0]}, found one")
+    # Affine guards under the innermost loop bound the domain too; others stay with the body.
+    while isinstance(node, If) and condition_text(node.condition) is not None:
         guards.append(node.condition)
         node = node.then
     for each in chain:
