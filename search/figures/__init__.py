@@ -1,6 +1,7 @@
 """Reference figures: what the lectures quote, recomputed from this project's own machinery.
 
-One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``padding`` (H3).
+One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``polyhedral``
+(C but its cache misses, and H4), ``padding`` (H3).
 `SECTIONS` names the functions that compute them.
 """
 
@@ -9,5 +10,6 @@ from __future__ import annotations
 SECTIONS: tuple[str, ...] = (
     "kernelwright.search.figures.gemm_space:gemm_space",
     "kernelwright.search.figures.autotuning:autotuning",
+    "kernelwright.search.figures.polyhedral:polyhedral",
     "kernelwright.search.figures.padding:padding",
 )

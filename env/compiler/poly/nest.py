@@ -4,7 +4,7 @@ differ inside the nest alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -89,6 +89,33 @@ class Nest:
             end = start + 2 * len(self.loops) - 1
             texts[instance.name] = (*place[:start], *rows, *place[end:])
         return timetable(self.model, texts)
+
+    def pairs(
+        self, pairs: isl.UnionMap, extents: Mapping[str, int]
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Dependent iterations of the nest one by one, for given extents; a nest that many
+        statements share gives a pair once for every pair of them.
+        """
+        inner = self._project(lambda _: self.loops)
+        known = " and ".join(f"{isl_name(name)} = {value}" for name, value in extents.items())
+        context = isl.Set(f"{self.model.parameters}{{ : {known} }}")
+        moved = pairs.intersect_params(context).apply_domain(inner).apply_range(inner)
+        found: list[list[int]] = []
+
+        def keep(point: isl.Point) -> None:
+            places = range(2 * len(self.loops))
+            found.append(
+                [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in places]
+            )
+
+        maps = moved.get_map_list()
+        for place in range(maps.n_map()):
+            flat = maps.get_map(place).wrap().flatten()
+            count = flat.dim(isl.dim_type.param)
+            flat.project_out(isl.dim_type.param, 0, count).foreach_point(keep)
+        depth = len(self.loops)
+        for point in found:
+            yield tuple(point[:depth]), tuple(point[depth:])
 
     def _project(self, key: Callable[[Instance], tuple[str, ...]]) -> isl.UnionMap:
         parts = [f"{i.tuple_text} -> [{', '.join(map(isl_name, key(i)))}]" for i in self.instances]
