@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import add, elementwise, f32, matmul, mul, tensor
 from test_codegen import compiled, inputs_of, needs_cc
-from test_poly import jacobi
+from test_poly import jacobi, seidel
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
@@ -112,6 +112,10 @@ SHOWN = {
     "unroll": (transpose(4, 2), [D("unroll", "j")]),
     "vectorize": (matmul(4, 8, 4), [D("vectorize", "j")]),
     "parallel": (matmul(4, 8, 4), [D("parallel", "i")]),
+    "skew": (jacobi(), [D("skew", "t", "i", 1), D("reorder", "t_i", "t")]),
+    "unimodular": (jacobi(), [D("unimodular", "t", "i", 1, 0, 1, 1, 2, 4)]),
+    "wavefront": (seidel(), [D("wavefront", "i", "j"), D("parallel", "i")]),
+    "affine": (matmul(4, 8, 4), [D("affine", "i", 0, "maxfuse")]),
     "register_tile": (
         matmul(8, 32, 4),
         [
