@@ -1,8 +1,9 @@
 """Exact dependences of an affine nest, by kind.
 
 *Flow* (read after write) is value-based: each read depends on the last write before it, found by
-isl's dataflow analysis (Feautrier, IJPP 1991). *Anti* (write after read): the reads of a value that
-the next write replaces. *Output* (write after write): the write whose value it is. Any order that
+isl's dataflow analysis (Feautrier, IJPP 1991). *Anti* (write after read): each write depends on the
+reads before it that no other iteration's write hides. *Output* (write after write): each write
+depends on the last one before it. Any order that
 keeps these keeps the meaning, because the pairs between which other writes lie follow from them.
 
 The analysis has to know every element that is touched: a write that may have happened hides no

@@ -209,7 +209,7 @@ def _check_indices(
         outside = ((access.indices < 0) | (access.indices >= shape)).any(axis=1)
         if outside.any():
             found = access.indices[outside.argmax()].tolist()
-            raise IndexError(f"{access.tensor}{found}: expected an element of {list(shape)}")
+            raise IndexError(f"{access.tensor}{found}: expected an element of {shape.tolist()}")
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ class Nest:
     loops: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "loops", tuple(self.loops))
         if not self.loops:
             raise NestError("expected at least one loop, found none")
         for instance in self.model.instances:

@@ -316,8 +316,7 @@ def test_any_map_that_is_accepted_keeps_the_meaning(name, number, tiles):
     arguments = ", ".join([*map(repr, chain), *map(str, numbers)])
     try:
         after = apply_trace(verify(procedure), parse_trace(f"unimodular({arguments})"))
-    except ScheduleError as error:
-        assert "must run before" in str(error)
+    except ScheduleError:
         return
     inputs = inputs_of(procedure)
     for key, array in interpret(procedure, inputs).items():
