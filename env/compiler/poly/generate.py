@@ -25,7 +25,7 @@ LOCK = RLock()
 # What a statement of isl's tree stands for: its name and the values of its own loop variables.
 Body = Callable[[str, tuple[Expr, ...]], Stmt]
 _TYPE, _OP, _KIND = isl.ast_node_type, isl.ast_expr_op_type, isl.ast_expr_type
-_BINARY = {
+_BINARY: dict[object, str] = {
     _OP.add: "add",
     _OP.sub: "sub",
     _OP.mul: "mul",
@@ -47,6 +47,7 @@ _BINARY = {
 # isl's stubs do not know the operators and types whose names Python reserves.
 _BINARY[getattr(_OP, "and_")] = "and"  # noqa: B009
 _BINARY[getattr(_OP, "or_")] = "or"  # noqa: B009
+_FOR, _IF = getattr(_TYPE, "for_"), getattr(_TYPE, "if_")  # noqa: B009
 
 
 class GenerateError(CompilerError):
@@ -136,8 +137,8 @@ class _Reader:
         self._body, self._fresh = body, fresh
 
     def statement(self, node: isl.AstNode, values: dict[str, Expr], names: dict[str, str]) -> Stmt:
-        kind = node.get_type()
-        if kind == _TYPE.for_:
+        kind: object = node.get_type()
+        if kind == _FOR:
             return self._loop(node, values, names)
         if kind == _TYPE.mark:
             first, _, listed = node.mark_get_id().get_name().partition(":")
@@ -152,7 +153,7 @@ class _Reader:
             return Block(
                 tuple(self.statement(items.get_at(i), values, names) for i in range(count))
             )
-        if kind == _TYPE.if_:
+        if kind == _IF:
             condition = self._expression(node.if_get_cond(), values)
             then = If(condition, self.statement(node.if_get_then_node(), values, names))
             if not node.if_has_else_node():
@@ -214,9 +215,10 @@ class _Reader:
 
     def _limit(self, condition: isl.AstExpr, iterator: str, values: dict[str, Expr]) -> Expr:
         """The last value of an iterator."""
-        op = condition.get_op_type()
+        op: object = condition.get_op_type()
         left = condition.get_op_arg(0)
-        if op not in (_OP.le, _OP.lt) or left.get_type() != _KIND.id:
+        kind: object = left.get_type()
+        if op not in (_OP.le, _OP.lt) or kind != _KIND.id:
             raise GenerateError(f"expected an upper bound, found {condition.to_C_str()}")
         if left.get_id().get_name() != iterator:
             raise GenerateError(f"expected a bound of {iterator}, found {condition.to_C_str()}")
@@ -227,13 +229,13 @@ class _Reader:
         return reduce(lambda a, b: Binary("min", a, b), lasts)
 
     def _expression(self, node: isl.AstExpr, values: dict[str, Expr]) -> Expr:
-        kind = node.get_type()
+        kind: object = node.get_type()
         if kind == _KIND.int:
             return whole(int(node.get_val().to_python()))
         if kind == _KIND.id:
             name = node.get_id().get_name()
             return values[name] if name in values else Var(name.removeprefix("v_"))
-        op = node.get_op_type()
+        op: object = node.get_op_type()
         parts = [self._expression(node.get_op_arg(i), values) for i in range(node.get_op_n_arg())]
         if op == _OP.minus:
             return simplify(Binary("mul", parts[0], whole(-1)))

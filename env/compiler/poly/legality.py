@@ -104,8 +104,9 @@ def _mapped(point: Point, loops: Sequence[str], map_: AffineMap) -> tuple[int, .
 
 
 def _dependences(procedure: Procedure | ExactDependences) -> ExactDependences:
-    is_known = isinstance(procedure, ExactDependences)
-    return procedure if is_known else exact_dependences(procedure)
+    if isinstance(procedure, ExactDependences):
+        return procedure
+    return exact_dependences(procedure)
 
 
 def _shown(model: Model, kind: Kind, pairs: isl.UnionMap, order: isl.UnionMap) -> Violation:
@@ -123,7 +124,8 @@ def _shown(model: Model, kind: Kind, pairs: isl.UnionMap, order: isl.UnionMap) -
         tuple(_coordinates(isl.Set.from_union_set(isl.UnionSet.from_set(part).apply(order))))
         for part in (first, second)
     ]
-    return Violation(kind, _element(model, kind, first, second), *points, *times)
+    element = _element(model, kind, first, second)
+    return Violation(kind, element, points[0], points[1], times[0], times[1])
 
 
 def _least(points: isl.Set) -> isl.Set:

@@ -58,7 +58,7 @@ def schedule_rows(schedule: isl.Schedule) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = []
 
     def visit(node: isl.ScheduleNode) -> bool:
-        if node.get_type() == isl.schedule_node_type.band and node.band_n_member():
+        if _is_band(node):
             rows = node.band_get_partial_schedule()
             found.append(tuple(str(rows.get_at(k).to_str()) for k in range(node.band_n_member())))
         return True
@@ -84,7 +84,7 @@ def named_bands(
     """
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
-        if node.get_type() != isl.schedule_node_type.band or not node.band_n_member():
+        if not _is_band(node):
             return node
         rows = node.band_get_partial_schedule()
         names = [name(_variables(rows.get_at(k), model)) for k in range(node.band_n_member())]
@@ -97,6 +97,12 @@ def named_bands(
 
     # From the bottom up, so that what is inserted is not visited again.
     return schedule.map_schedule_node_bottom_up(visit)
+
+
+def _is_band(node: isl.ScheduleNode) -> bool:
+    """Whether a node of a schedule tree is a band of at least one loop."""
+    kind: object = node.get_type()
+    return kind == isl.schedule_node_type.band and node.band_n_member() > 0
 
 
 def _variables(row: isl.UnionPwAff, model: Model) -> tuple[str, ...]:

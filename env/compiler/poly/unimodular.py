@@ -67,10 +67,8 @@ def classify(vectors: Sequence[Sequence[int]], reach: int) -> Classified:
     tilable = legal & (moved >= 0).all(axis=(1, 2))
     inner = legal & (moved[:, :, 0] > 0).all(axis=1)
 
-    def chosen(mask: NDArray[np.bool_]) -> tuple[AffineMap, ...]:
-        return tuple(maps[i] for i in np.flatnonzero(mask))
-
-    return Classified(maps, chosen(legal), chosen(tilable), chosen(inner))
+    chosen = [tuple(maps[i] for i in np.flatnonzero(mask)) for mask in (legal, tilable, inner)]
+    return Classified(maps, *chosen)
 
 
 def _matrices(depth: int, reach: int) -> NDArray[np.int64]:

@@ -108,7 +108,9 @@ def affine(
 
     schedule = affine_schedule(found, fuse, context)
     schedule = named_bands(schedule, found.model, tile, name, halves, separate=separate)
-    bodies = {i.name: (i.variables, i.store) for i in found.model.instances}
+    bodies: dict[str, tuple[tuple[str, ...], Stmt]] = {
+        i.name: (i.variables, i.store) for i in found.model.instances
+    }
     code = loop_code("affine", procedure, schedule, context, bodies)
 
     def put(node: Stmt) -> Stmt:

@@ -36,7 +36,7 @@ from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.generate import Body, GenerateError, band, generate, tiled
 from kernelwright.env.compiler.poly.linear import normalized
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.nest import Nest, NestError, map_texts
+from kernelwright.env.compiler.poly.nest import Nest, map_texts
 from kernelwright.env.compiler.schedule.defaults import row_names, spare_half, spare_name
 from kernelwright.env.compiler.schedule.edit import (
     dependences_of,
@@ -273,9 +273,7 @@ def _broken(
     part: Procedure, names: tuple[str, ...], map_: AffineMap, tiles: tuple[int, ...]
 ) -> Conflict | None:
     dependences = dependences_of(part)
-    try:
-        order = Nest(dependences.model, names).order(map_, tiles)
-    except NestError:
+    if not any(names[0] in i.variables for i in dependences.model.instances):
         # Loops around no store at all.
         return None
-    return dependences.broken_by(order)
+    return dependences.broken_by(Nest(dependences.model, names).order(map_, tiles))

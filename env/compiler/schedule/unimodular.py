@@ -67,7 +67,7 @@ def unimodular(procedure: Procedure, loop: str, *others: str | int) -> Procedure
 def _names_and_numbers(
     loop: str, others: tuple[str | int, ...]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    names, numbers = [loop], []
+    names, numbers = [loop], list[int]()
     for given in others:
         if isinstance(given, str) and not numbers:
             names.append(given)
