@@ -3,8 +3,8 @@
 *Flow* (read after write) is value-based: each read depends on the last write before it, found by
 isl's dataflow analysis (Feautrier, IJPP 1991). *Anti* (write after read): each write depends on the
 reads before it that no other iteration's write hides. *Output* (write after write): each write
-depends on the last one before it. Any order that
-keeps these keeps the meaning, because the pairs between which other writes lie follow from them.
+depends on the last one before it. Any order that keeps these keeps the meaning, because the pairs
+between which other writes lie follow from them.
 
 The analysis has to know every element that is touched: a write that may have happened hides no
 earlier one. So what is not affine is refused here by name; `dependence.Dependences` covers it from
@@ -79,16 +79,26 @@ def exact_dependences(procedure: Procedure) -> ExactDependences:
     nothing = isl.UnionMap("{ }")
     if not model.instances:
         return ExactDependences(model, nothing, nothing, nothing)
-    writes, reads, order = model.writes(), model.reads(), model.order()
+    writes, order = model.writes().coalesce(), model.order()
+    # What is never written depends on nothing, and few pieces are faster than many.
+    reads = model.reads().intersect_range(writes.range()).coalesce()
 
-    def last(sink: isl.UnionMap) -> isl.UnionMap:
-        access = isl.UnionAccessInfo.from_sink(sink).set_must_source(writes)
-        return access.set_schedule_map(order).compute_flow().get_must_dependence().coalesce()
+    def nearest(touch: isl.UnionMap, schedule: isl.UnionMap) -> isl.UnionMap:
+        """From the last write before each access in a schedule to the access."""
+        access = isl.UnionAccessInfo.from_sink(touch).set_must_source(writes)
+        return access.set_schedule_map(schedule).compute_flow().get_must_dependence().coalesce()
 
-    # A read is of no concern to the writes after the next one.
-    replaced = isl.UnionAccessInfo.from_sink(writes).set_may_source(reads).set_kill(writes)
-    anti = replaced.set_schedule_map(order).compute_flow().get_may_dependence().coalesce()
-    return ExactDependences(model, last(reads), anti, last(writes))
+    # The next write after a read is the last one before it where time runs backwards.
+    anti = nearest(reads, _backwards(model, order)).reverse()
+    return ExactDependences(model, nearest(reads, order), anti, nearest(writes, order))
+
+
+def _backwards(model: Model, order: isl.UnionMap) -> isl.UnionMap:
+    """The order with every dimension of time negated."""
+    length = max(len(instance.position) for instance in model.instances)
+    times = [f"t{k}" for k in range(length)]
+    negated = ", ".join(f"-{time}" for time in times)
+    return order.apply_range(isl.UnionMap(f"{{ [{', '.join(times)}] -> [{negated}] }}"))
 
 
 def not_affine(instance: Instance) -> Iterator[str]:
