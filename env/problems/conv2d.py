@@ -121,7 +121,7 @@ def _problem(
 
 def _filters(name: str, weights: NDArray[np.float64]) -> int:
     """How many windows there are: of the other axes each term of a sum has another element."""
-    return weights.shape[-1] if name == "conv2d_nhwc" else weights.shape[0]
+    return int(weights.shape[-1 if name == "conv2d_nhwc" else 0])
 
 
 def _flops(workload: Workload) -> int:

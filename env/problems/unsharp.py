@@ -84,10 +84,12 @@ def _binomial(a: te.Value, b: te.Value, c: te.Value, d: te.Value, e: te.Value) -
 
 def _combine(image: NDArray[np.float64], share: float) -> NDArray[np.float64]:
     """2.5 image + share · blur."""
-    i, weights = image, (1, 4, 6, 4, 1)
     h, w = image.shape[0] - 4, image.shape[1] - 4
-    blurx = sum(k * i[:, d : d + w] for d, k in enumerate(weights)) / 16
-    blury = sum(k * blurx[d : d + h] for d, k in enumerate(weights)) / 16
+    blurx, blury = np.zeros((h + 4, w)), np.zeros((h, w))
+    for d, weight in enumerate((1, 4, 6, 4, 1)):
+        blurx += weight / 16 * image[:, d : d + w]
+    for d, weight in enumerate((1, 4, 6, 4, 1)):
+        blury += weight / 16 * blurx[d : d + h]
     out: NDArray[np.float64] = (1 + AMOUNT) * image[2:-2, 2:-2] + share * blury
     return out
 
