@@ -119,34 +119,44 @@ def check_form(procedure: Procedure) -> None:
 
 
 def written(
-    node: Stmt, copies: int = 1, *, lanes: int = 0, registers: frozenset[str] = frozenset()
+    node: Stmt,
+    copies: int = 1,
+    *,
+    lanes: For | None = None,
+    registers: frozenset[str] = frozenset(),
 ) -> int:
     """How many statements the C of a statement has, at most: every copy of an unrolled loop counts,
-    and what is guarded in a vectorized loop of ``lanes`` is written with and without the guard,
-    without it lane by lane if it accesses ``registers``.
+    and what is guarded lane by lane in a vectorized loop (``lanes``) is written for all lanes and
+    once more, for each lane if it accesses ``registers``.
     """
     match node:
         case Store() | Barrier() | Prefetch():
             return copies
-        case For(_, extent, body, kind):
-            count = simplify(extent) if kind is not LoopKind.SERIAL else whole(1)
-            times = int(count.value) if isinstance(count, Const) else 1
-            if kind is LoopKind.VECTORIZED:
-                return written(body, copies, lanes=max(lanes, times), registers=registers)
-            times = times if kind is LoopKind.UNROLLED else 1
+        case For(_, _, body, LoopKind.VECTORIZED):
+            return written(body, copies, lanes=lanes or node, registers=registers)
+        case For(_, extent, body, LoopKind.UNROLLED):
+            times = _number(extent) or 1
             return written(body, copies * times, lanes=lanes, registers=registers)
-        case If(_, then):
-            apart = lanes if lanes and touches(then, registers) else min(lanes, 1)
-            return written(then, copies * (1 + apart), lanes=lanes, registers=registers)
+        case For(_, _, body, _) | Call(_, body):
+            return written(body, copies, lanes=lanes, registers=registers)
+        case If(condition, then):
+            count = written(then, copies, lanes=lanes, registers=registers)
+            if lanes is not None and depends_on(condition, lanes.var):
+                times = (_number(lanes.extent) or 1) if touches(then, registers) else 1
+                count += written(then, copies * times, registers=registers)
+            return count
         case Block(items):
             return sum(written(item, copies, lanes=lanes, registers=registers) for item in items)
         case Allocate(tensor, body):
             known = registers | {tensor.name} if tensor.scope == "register" else registers
             return written(body, copies, lanes=lanes, registers=known)
-        case Call(_, body):
-            return written(body, copies, lanes=lanes, registers=registers)
         case _:
             assert_never(node)
+
+
+def _number(extent: Expr) -> int | None:
+    count = simplify(extent)
+    return int(count.value) if isinstance(count, Const) else None
 
 
 def _check_names(procedure: Procedure) -> None:
@@ -359,6 +369,8 @@ class _Emitter:
                     self._vector_statement(copy, lanes)
             case For(var, extent, body, LoopKind.SERIAL) if not depends_on(extent, lanes.var):
                 self._loop(var, extent, lambda: self._vector_statement(body, lanes))
+            case If(Binary("and", left, right), then) if depends_on(right, lanes.var):
+                self._vector_statement(If(left, If(right, then)), lanes)
             case If(condition, then) if not depends_on(condition, lanes.var):
                 self.line(f"if ({self.expressions.scalar(condition, LOOSE)}) {{")
                 with self.indented():

@@ -545,6 +545,16 @@ def test_a_box_of_nothing_needs_no_room(cache):
     assert "x_read: float32[(max(n - 2, 0) + 3) // 4, 4]" in print_procedure(after)
 
 
+@pytest.mark.cc
+def test_whole_tiles_are_copied_in_vectors(cache):
+    """Two guards on a copy, of rows and of columns, are tested one in the other."""
+    text = TILE + 'cache_write("C", "io", "stack")\nsplit("C_write_out1", 8)\n'
+    text += 'vectorize("C_write_out1i")\npack("B", "k j -> j/16 k j%16", "", "auto", "zero")'
+    check_same(cache, gemm(7, 29, 3), text)
+    source = lower(gemm(7, 29, 3), parse_trace(text)).source
+    assert re.search(r"\*\(f32x8 \*\)\(C \+ .*\) = \*\(const f32x8 \*\)\(C_write \+", source)
+
+
 def test_lanes_of_registers_count_one_by_one():
     """The tail of a register tile is written lane by lane, and has its limit."""
     tail = 'scalar_replacement("C", "k")'
