@@ -15,6 +15,7 @@ __all__ = [
     "maximum",
     "minimum",
     "modulo",
+    "register",
     "vector_type",
 ]
 
@@ -48,3 +49,8 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
+
+
+def register(tensor: str, number: int) -> str:
+    """A local variable that holds elements of a temporary: ``kw_C_register_0``."""
+    return f"kw_{tensor}_{number}"

@@ -103,6 +103,17 @@ PROGRAMS = {
     "triangular": triangular(),
 }
 
+
+def whole_blocks():
+    """A loop that runs where its extent is a multiple of 8, and what runs elsewhere."""
+    left = Binary("mod", Var("n"), whole(8))
+    blocks = For("i", Var("n"), Store("y", (I,), Load("x", (I,))))
+    rest = For("p", Var("n"), Store("y", (Var("p"),), Load("x", (Var("p"),))))
+    nest = Block((If(Binary("eq", left, whole(0)), blocks), If(Binary("ne", left, whole(0)), rest)))
+    tensors = (tensor("x", "n"), tensor("y", "n", role="output"))
+    return Procedure("whole_blocks", ("n",), tensors, nest)
+
+
 # One golden a directive: the nest it is shown on, and the calls.
 SHOWN = {
     "split": (transpose(), [D("split", "i", 2)]),
@@ -128,6 +139,33 @@ SHOWN = {
             D("vectorize", "jv"),
         ],
     ),
+    "cache_read": (matmul(4, 7, 4), [D("split", "j", 3), D("cache_read", "B", "jo", "stack")]),
+    "cache_write": (matmul(4, 8, 4), [D("cache_write", "C", "i")]),
+    "scalar_replacement": (row_sum(), [D("scalar_replacement", "y", "j")]),
+    "pack": (matmul(4, 7, 4), [D("pack", "B", "k j -> j/4 k j%4", "", "heap", "zero")]),
+    "reorder_storage": (
+        matmul(4, 8, 4),
+        [D("cache_read", "A"), D("reorder_storage", "A_read", 1, 0)],
+    ),
+    "storage_align": (
+        matmul(4, 8, 4),
+        [D("cache_read", "B"), D("storage_align", "B_read", 0, 16, 1)],
+    ),
+    "set_scope": (matmul(4, 8, 4), [D("cache_read", "B"), D("set_scope", "B_read", "heap")]),
+    "bound_storage": (
+        matmul(4, 8, 4),
+        [D("cache_read", "B"), D("bound_storage", "B_read", 1, 12)],
+    ),
+    "pad": (
+        matmul(4, 7, 4),
+        [
+            D("split", "j", 4),
+            D("pack", "B", "k j -> j/4 k j%4", "", "auto", "zero"),
+            D("cache_write", "C", "i"),
+            D("pad", "C_write", 1, 4),
+        ],
+    ),
+    "bound": (whole_blocks(), [D("split", "i", 4), D("bound", "io", "n", 4)]),
 }
 
 
