@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, written
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, Store, statements
+from kernelwright.env.compiler.schedule.decision import decisions_of
 from kernelwright.env.compiler.schedule.kind import LANES
 from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.moves import FACTORS, legal_moves, spell, vocabulary
@@ -80,6 +81,10 @@ class ScheduleSpace:
         if candidate.language is not Language.SCHEDULE:
             reason = f"expected a schedule candidate, found {candidate.language}"
             return (Violation("language", reason),)
+        try:
+            decisions_of([d for d in candidate.payload if isinstance(d, Directive)])
+        except ScheduleError as error:
+            return (Violation("illegal_decision", str(error)),)
         trace = _trace(candidate)
         if len(trace) > MAX_DIRECTIVES:
             reason = f"expected at most {MAX_DIRECTIVES} directives, found {len(trace)}"
@@ -100,7 +105,9 @@ class ScheduleSpace:
         return ()
 
     def canonical(self, candidate: Candidate) -> Candidate:
-        """The candidate without arguments that repeat their defaults, tiles written out."""
+        """The candidate without arguments that repeat their defaults, tiles written out, and no
+        record of decisions.
+        """
         spelled = tuple(each for d in _trace(candidate) for each in spell(d))
         return Candidate(Language.SCHEDULE, spelled)
 
@@ -247,6 +254,10 @@ class ScheduleSpace:
         return None if found is None or found in (left, right) else found
 
     def features(self, candidate: Candidate) -> NDArray[np.float64]:
+        """Numbers for a model to learn from, as many for every schedule; here `loop_features`."""
+        return self.loop_features(candidate)
+
+    def loop_features(self, candidate: Candidate) -> NDArray[np.float64]:
         """Numbers about the scheduled loops around every store, as many for every schedule."""
         return features_of(self.scheduled(candidate), self._stores)
 
@@ -270,9 +281,10 @@ class ScheduleSpace:
 
 
 def _trace(candidate: Candidate) -> Trace:
+    """The directives of a candidate without the decisions that it records."""
     if candidate.language is not Language.SCHEDULE:
         raise ValueError(f"expected a schedule candidate, found {candidate.language}")
-    return tuple(d for d in candidate.payload if isinstance(d, Directive))
+    return tuple(d for d in candidate.payload if isinstance(d, Directive) and not d.is_decision)
 
 
 def _other_factors(directive: Directive) -> list[Directive]:
