@@ -18,13 +18,16 @@ import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Const,
     Expr,
     For,
     If,
     Load,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -215,5 +218,9 @@ def _collect(
         case Allocate(tensor, body):
             own = (tensor.name, tuple(loop.var for loop in around))
             _collect(body, around, conditions, position, (*private, own), found)
+        case Call(_, body):
+            _collect(body, around, conditions, position, private, found)
+        case Barrier() | Prefetch():
+            pass
         case _:
             assert_never(node)
