@@ -95,11 +95,18 @@ class TraceBuilder:
 
     def legal(self, op: str, target: str, *args: Scalar) -> bool:
         """Whether there is such a directive and it would be accepted now."""
-        if op not in DIRECTIVES:
+        try:
+            return self.follows(_directive(op, target, args))
+        except ValueError:
+            return False
+
+    def follows(self, *directives: Directive) -> bool:
+        """Whether all of some directives exist and would be accepted now, one after another."""
+        if any(directive.op not in DIRECTIVES for directive in directives):
             return False
         try:
-            self._schedules.after((*self._directives, _directive(op, target, args)))
-        except (CompilerError, ValueError):
+            self._schedules.after((*self._directives, *directives))
+        except CompilerError:
             return False
         return True
 
@@ -147,7 +154,8 @@ class TraceBuilder:
 
     def sample_compute_location(self, tensor: str, *, name: str | None = None) -> str:
         """Where a temporary is computed: ``root``, where it is; ``inline``, at every use; or one of
-        the loops around its readers. Only what is legal now is drawn from.
+        the loops around its readers. Only what is legal now is drawn from; without another place
+        it is where it is, and nothing is decided. `place` puts it there.
         """
         options: list[Scalar] = [ROOT]
         if self.legal("compute_inline", tensor):
@@ -157,6 +165,8 @@ class TraceBuilder:
             for loop in readers_loops(self.procedure, tensor)
             if self.legal("compute_at", tensor, loop)
         ]
+        if len(options) == 1:
+            return ROOT
         domain = self._domain(lambda: Choice(tuple(options), op="sample_compute_location"))
         return str_of(self.decide(name or self._usual(f"{tensor}_at"), domain)[0])
 
@@ -199,14 +209,15 @@ class TraceBuilder:
 
     # Directives
 
-    def apply(self, directive: Directive, decisions: Sequence[str] = ()) -> tuple[str, ...]:
+    def apply(self, directive: Directive) -> tuple[str, ...]:
         """Write a directive, in its one spelling; the names of the loops that it made.
 
         Raises:
             InfeasibleError: if it is refused.
         """
+        decisions = names_in((directive.target, *directive.args))
         before = set(self.loops)
-        for each in spell(directive):
+        for each in spell(_directive(directive.op, directive.target, directive.args)):
             try:
                 self._schedules.after((*self._directives, each))
             except CompilerError as error:
@@ -222,6 +233,17 @@ class TraceBuilder:
             return False
         self.apply(directive)
         return True
+
+    def place(self, tensor: str, location: str) -> None:
+        """Compute a temporary where `sample_compute_location` said.
+
+        Raises:
+            InfeasibleError: if the directive is refused.
+        """
+        if location == INLINE:
+            self.apply(Directive("compute_inline", tensor))
+        elif location != ROOT:
+            self.apply(Directive("compute_at", tensor, (location,)))
 
     def cut(self, loop: str, factors: Sequence[int]) -> tuple[str, ...]:
         """Split a loop into as many as there are factors, outermost first; the first factor is what
@@ -248,12 +270,11 @@ class TraceBuilder:
             raise AttributeError(f"expected a directive or method of a schedule, found {op!r}")
 
         def method(target: str, *args: Scalar) -> tuple[str, ...]:
-            names = names_in((target, *args))
             try:
-                directive = _directive(op, target, args)
+                directive = Directive(op, target, args)
             except ValueError as error:
-                raise InfeasibleError(str(error), names) from None
-            return self.apply(directive, names)
+                raise InfeasibleError(str(error), names_in((target, *args))) from None
+            return self.apply(directive)
 
         return method
 

@@ -32,11 +32,11 @@ from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.trace import Trace, print_trace
 from kernelwright.env.options import OptionError
 from kernelwright.env.spaces.schedule.builder import InfeasibleError, TraceBuilder
-from kernelwright.env.spaces.schedule.draw import pick
+from kernelwright.env.spaces.schedule.chance import pick
 from kernelwright.env.types import Directive
 
 SpaceFunction: TypeAlias = Callable[[TraceBuilder], object]
-TRIES = 16
+TRIES = 32
 FRESH = 0.2  # how often a changed decision is drawn anew and not moved a step
 REMEMBERED = 512
 

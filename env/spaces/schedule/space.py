@@ -22,7 +22,8 @@ from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.moves import FACTORS, legal_moves, spell, vocabulary
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Violation
-from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans, pick
+from kernelwright.env.spaces.schedule.chance import Drawing, pick
+from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans
 from kernelwright.env.spaces.schedule.features import features_of
 from kernelwright.env.spaces.schedule.nest import Nest, find_nests
 from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, directives, outline
@@ -158,7 +159,7 @@ class ScheduleSpace:
         refused of them is left out.
         """
         for _ in range(TRIES):
-            plans = tuple(draw_plan(nest, rng, self._limits) for nest in self._nests)
+            plans = tuple(draw_plan(nest, Drawing(rng), self._limits) for nest in self._nests)
             drawn = self._legal(Outline(plans, ((),) * len(plans), ()).trace(self._nests))
             if drawn is not None:
                 return self._extended(drawn, rng)
@@ -193,7 +194,7 @@ class ScheduleSpace:
         if plan is None or rng.random() < 0.05:
             if rng.random() < 0.5:
                 return self._edit(trace, rng)
-            new: Plan | None = draw_plan(nest, rng, self._limits)
+            new: Plan | None = draw_plan(nest, Drawing(rng), self._limits)
         else:
             new = self._changed(nest, plan, rng)
         if new is None:
