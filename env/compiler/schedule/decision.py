@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol, TypeAlias
@@ -356,3 +357,29 @@ def _uniform(number: int, parts: int, rng: np.random.Generator) -> tuple[int, ..
         for i, (left, right) in enumerate(pairwise(edges)):
             factors[i] *= prime ** (right - left - 1)
     return tuple(factors)
+
+
+def nearest_entry(entry: Directive) -> Directive | None:
+    """The entry with a value of its own domain instead of one that is not: of a choice the option
+    most like it, of a tile the outermost factor that its others leave. None if there is none.
+    """
+    try:
+        domain, value = _parsed(entry.op, entry.args)
+    except (TypeError, ValueError):
+        return None
+    if isinstance(domain, Choice):
+        found: Value = (min(domain.options, key=lambda option: _unlike(option, value[0])),)
+    else:
+        inner = [v for v in value[1:] if isinstance(v, int) and v > 0]
+        extent = domain.extent if isinstance(domain, Tile) else 0
+        found = (extent // max(1, math.prod(inner)), *inner)
+    if domain.fault(found) is not None:
+        return None
+    return Decision(entry.target, domain, found).entry
+
+
+def _unlike(option: Scalar, value: Scalar) -> float:
+    """How different an option is from a value: numbers by their distance, anything else as text."""
+    if isinstance(option, int | float) and isinstance(value, int | float):
+        return abs(option - value)
+    return 1.0 - SequenceMatcher(None, str(option), str(value)).ratio()

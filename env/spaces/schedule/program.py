@@ -27,7 +27,12 @@ import numpy as np
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
-from kernelwright.env.compiler.schedule.decision import Decision, Value, decisions_of
+from kernelwright.env.compiler.schedule.decision import (
+    Decision,
+    Value,
+    decisions_of,
+    without_decisions,
+)
 from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.trace import Trace, print_trace
 from kernelwright.env.options import OptionError
@@ -55,6 +60,11 @@ class Run:
     def values(self) -> dict[str, Value]:
         """The values of the decisions."""
         return {name: decision.value for name, decision in self.decisions.items()}
+
+    @property
+    def directives(self) -> Trace:
+        """The trace without its decisions."""
+        return without_decisions(self.trace)
 
     def users(self, decision: str) -> tuple[Directive, ...]:
         """The directives that a decision went into."""
@@ -167,7 +177,9 @@ class Program:
         return tuple(found.values())
 
     def mutate(self, run: Run, rng: np.random.Generator) -> Run | None:
-        """A run with one decision changed; None if none of a few was feasible."""
+        """A run with one decision changed so that other directives come of it; None if none of a
+        few was feasible.
+        """
         free = [d for d in run.decisions.values() if d.domain.near(d.value)]
         for _ in range(TRIES if free else 0):
             decision = pick(rng, free)
@@ -177,7 +189,8 @@ class Program:
             if value == decision.value:
                 continue
             found = self._attempt({**run.values, decision.name: value}, rng)
-            if found is not None:
+            # A decision whose change does not show in the directives changes nothing.
+            if found is not None and found.directives != run.directives:
                 return found
         return None
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.schedule.decision import decisions_of
 from kernelwright.env.compiler.schedule.trace import Trace
+from kernelwright.env.spaces.schedule.builder import InfeasibleError
 from kernelwright.env.spaces.schedule.program import Program, Run, SpaceFunction
 from kernelwright.env.spaces.schedule.space import TRIES, ScheduleSpace
 from kernelwright.env.types import Candidate, Directive, Language
@@ -63,17 +63,30 @@ class ProgramSpace(ScheduleSpace):
             return candidate
         return super().canonical(candidate)
 
-    def revised(self, candidate: Candidate) -> Candidate | None:
+    def revised(self, candidate: Candidate, parent: Candidate) -> Candidate:
         """What the program writes by the decisions that a candidate records, whatever its
-        directives are; None if that is not feasible.
+        directives are: an edit of a parent's decisions, carried out. Decisions that the edit newly
+        asks for, or that do not fit any more, are drawn by a seed that is always the same.
+
+        Raises:
+            ScheduleError: if a decision is not in its domain.
+            InfeasibleError: if a changed decision is none of the program's, or may not be so there;
+                or a directive is refused.
         """
-        try:
-            kept = {d.name: d.value for d in decisions_of(_entries(candidate)).values()}
-            # What the changed decisions newly ask for is drawn by a seed that is always the same.
-            run = self.program.run(kept, 0)
-        except CompilerError:
-            return None
-        return self._found(run)
+        wanted = decisions_of(_entries(candidate))
+        before = self.run_of(parent)
+        old = {} if before is None else before.values
+        run = self.program.run({name: each.value for name, each in wanted.items()}, 0)
+        for name, decision in wanted.items():
+            if old.get(name) == decision.value:
+                continue
+            if name not in run.decisions:
+                known = ", ".join(run.decisions)
+                raise InfeasibleError(f"expected one of the decisions {known}, found {name}")
+            fault = run.decisions[name].domain.fault(decision.value)
+            if fault is not None:
+                raise InfeasibleError(f"{name}: {fault}")
+        return Candidate(Language.SCHEDULE, run.trace)
 
     def sample(self, rng: np.random.Generator) -> Candidate:
         """A run of the program."""

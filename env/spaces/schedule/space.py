@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, written
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, Store, statements
-from kernelwright.env.compiler.schedule.decision import decisions_of
+from kernelwright.env.compiler.schedule.decision import decisions_of, without_decisions
+from kernelwright.env.compiler.schedule.explain import explain
 from kernelwright.env.compiler.schedule.kind import LANES
 from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.moves import FACTORS, legal_moves, spell, vocabulary
@@ -83,7 +84,7 @@ class ScheduleSpace:
             reason = f"expected a schedule candidate, found {candidate.language}"
             return (Violation("language", reason),)
         try:
-            decisions_of([d for d in candidate.payload if isinstance(d, Directive)])
+            decisions_of(_entries(candidate))
         except ScheduleError as error:
             return (Violation("illegal_decision", str(error)),)
         trace = _trace(candidate)
@@ -104,6 +105,16 @@ class ScheduleSpace:
             reason = f"expected at most {MAX_UNROLLED} statements after unrolling, found {count}"
             return (Violation("too_many_statements", reason),)
         return ()
+
+    def explain(self, candidate: Candidate) -> tuple[Violation, ...]:
+        """`check`, where a directive is refused with its line, and with the nearest directive that
+        would be accepted there (`compiler.schedule.explain`).
+        """
+        violations = self.check(candidate)
+        if [v.code for v in violations] not in (["illegal_directive"], ["illegal_decision"]):
+            return violations
+        refusal = explain(self._schedules, _entries(candidate))
+        return violations if refusal is None else (Violation(violations[0].code, str(refusal)),)
 
     def canonical(self, candidate: Candidate) -> Candidate:
         """The candidate without arguments that repeat their defaults, tiles written out, and no
@@ -285,7 +296,11 @@ def _trace(candidate: Candidate) -> Trace:
     """The directives of a candidate without the decisions that it records."""
     if candidate.language is not Language.SCHEDULE:
         raise ValueError(f"expected a schedule candidate, found {candidate.language}")
-    return tuple(d for d in candidate.payload if isinstance(d, Directive) and not d.is_decision)
+    return without_decisions(_entries(candidate))
+
+
+def _entries(candidate: Candidate) -> Trace:
+    return tuple(d for d in candidate.payload if isinstance(d, Directive))
 
 
 def _other_factors(directive: Directive) -> list[Directive]:
