@@ -16,6 +16,7 @@ from kernelwright.agents.dialects.steps import Misstep, apply_steps, read_steps
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule.decision import without_decisions
 from kernelwright.env.compiler.schedule.trace import (
     TraceError,
     directive_function,
@@ -90,8 +91,9 @@ class Schedule:
         return text or "# no directive: the loops as they are written\n"
 
     def brief(self, candidate: Candidate) -> str:
-        """All directives in one line."""
-        return "; ".join(print_trace(_trace(candidate)).splitlines()) or "pass"
+        """All directives in one line, without decisions."""
+        steps = without_decisions(_trace(candidate))
+        return "; ".join(print_trace(steps).splitlines()) or "pass"
 
     def form(self, candidate: Candidate) -> str:
         """The loop nest that the directives lead to."""
@@ -130,8 +132,8 @@ class Schedule:
         """What the program of the space writes, if an answer changed only the decisions that the
         parent records; else the answer.
         """
-        space = self._space
-        if parent is None or found != parent or found.payload == parent.payload:
+        space, decided = self._space, any(step.is_decision for step in _trace(found))
+        if parent is None or found != parent or found.payload == parent.payload or not decided:
             return found
         if not isinstance(space, ProgramSpace):
             return found

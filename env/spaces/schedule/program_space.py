@@ -65,8 +65,9 @@ class ProgramSpace(ScheduleSpace):
 
     def revised(self, candidate: Candidate, parent: Candidate) -> Candidate:
         """What the program writes by the decisions that a candidate records, whatever its
-        directives are: an edit of a parent's decisions, carried out. Decisions that the edit newly
-        asks for, or that do not fit any more, are drawn by a seed that is always the same.
+        directives are: an edit of a parent's decisions, carried out. Decisions that it leaves out
+        are the parent's; those that are newly asked for, or do not fit any more, are drawn by a
+        seed that is always the same.
 
         Raises:
             ScheduleError: if a decision is not in its domain.
@@ -76,7 +77,7 @@ class ProgramSpace(ScheduleSpace):
         wanted = decisions_of(_entries(candidate))
         before = self.run_of(parent)
         old = {} if before is None else before.values
-        run = self.program.run({name: each.value for name, each in wanted.items()}, 0)
+        run = self.program.run({**old, **{name: d.value for name, d in wanted.items()}}, 0)
         for name, decision in wanted.items():
             if old.get(name) == decision.value:
                 continue
