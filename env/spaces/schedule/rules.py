@@ -151,25 +151,30 @@ def parallelize_vectorize_unroll(sketch: Sketch) -> None:
     not see, such as a producer that moved.
     """
     s = sketch.builder
-    for phases in sketch.phases:
-        for directive in phases.unrolls:
-            s.try_apply(directive)
-    for phases in sketch.phases:
-        for directive in phases.kinds:
-            s.try_apply(directive)
     tiled = {d.target for phases in sketch.phases for d in (*phases.kinds, *phases.unrolls)}
+    lanes = []
     for loop in innermost(s.procedure):
-        extent = constant_extent(loop)
-        if loop.kind is not LoopKind.SERIAL or loop.var in tiled or extent is None:
-            continue
-        about = sketch.about(loop.var)
-        lanes = [n for n in fitting(extent, s.lanes) if n <= extent]
-        if lanes and about.coin("vectorize", 0.7):
-            count = about.pick("lanes", lanes)
-            inner = loop.var
-            if count != extent:
-                inner = s.split(loop.var, count)[1]
-            s.try_apply(Directive("vectorize", inner))
+        if loop.kind is LoopKind.SERIAL and loop.var not in tiled:
+            lanes += _lanes_of(sketch, loop)
+    # Kinds come last: from the first vectorized loop on every directive is proved to keep it.
+    steps = [d for phases in sketch.phases for d in phases.unrolls]
+    steps += [d for phases in sketch.phases for d in phases.kinds]
+    for directive in (*steps, *lanes):
+        s.try_apply(directive)
+
+
+def _lanes_of(sketch: Sketch, loop: For) -> list[Directive]:
+    """A loop is cut into lanes, or left; how it is vectorized then."""
+    extent, about = constant_extent(loop), sketch.about(loop.var)
+    if extent is None:
+        return []
+    counts = [n for n in fitting(extent, sketch.builder.lanes) if n <= extent]
+    if not counts or not about.coin("vectorize", 0.7):
+        return []
+    count, inner = about.pick("lanes", counts), loop.var
+    if count != extent:
+        inner = sketch.builder.split(loop.var, count)[1]
+    return [Directive("vectorize", inner)]
 
 
 # In the order in which they act.
