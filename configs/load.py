@@ -268,13 +268,14 @@ def _space_function(
         if getattr(section, key) is not None and not takes:
             expected = f"no {key!r} but with a template{' of your own' if key == 'knobs' else ''}"
             raise document.error(("space", key), expected, repr(key))
-    if own and section.knobs is None:
-        raise document.error(("space",), "the key 'knobs' beside a template of your own", "none")
     if section.program is not None:
         return _own_function(document, ("space", "program"), section.program, folder, files)
-    if own and section.template is not None:
-        return _own_function(document, ("space", "template"), section.template, folder, files)
-    return None
+    if section.template is None or not own:
+        return None
+    found = _own_function(document, ("space", "template"), section.template, folder, files)
+    if section.knobs is None:
+        raise document.error(("space",), "the key 'knobs' beside a template of your own", "none")
+    return found
 
 
 def _own_function(

@@ -7,6 +7,7 @@ through arithmetic, so that the run can tell which directives a decision went in
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -69,6 +70,7 @@ class TraceBuilder:
         self.uses: list[tuple[str, ...]] = []
         self.decisions: dict[str, Decision] = {}
         self._directives: tuple[Directive, ...] = ()
+        self._counts: Counter[str] = Counter()
 
     # What is there
 
@@ -200,12 +202,13 @@ class TraceBuilder:
         return extent
 
     def _usual(self, wanted: str) -> str:
-        if wanted not in self.decisions:
-            return wanted
-        number = 2
-        while f"{wanted}_{number}" in self.decisions:
-            number += 1
-        return f"{wanted}_{number}"
+        """A name for a decision that was given none: counted where there is one like it."""
+        while True:
+            self._counts[wanted] += 1
+            count = self._counts[wanted]
+            name = wanted if count == 1 else f"{wanted}_{count}"
+            if name not in self.decisions:
+                return name
 
     # Directives
 
