@@ -373,8 +373,8 @@ def test_edited_directives_are_taken_as_they_are(told):
 
 
 def test_the_rules_say_what_decisions_are(worlds, told):
-    values = prompt_values(worlds["schedule"])
-    assert "To change a decision" not in str(render("refine", **values))
-    values["dialect"] = {"name": "schedule", "facts": told[0].facts()}
-    text = str(render("refine", **values))
+    world = worlds["schedule"]
+    assert "To change a decision" not in str(render("refine", **prompt_values(world)))
+    world = replace(world, space=told[0]._space)
+    text = str(render("refine", **prompt_values(world)))
     assert "To change a decision, write another value there" in text
