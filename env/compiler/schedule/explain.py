@@ -88,8 +88,8 @@ def _alternatives(procedure: Procedure, refused: Directive) -> Iterator[Directiv
     """Directives that differ in one thing from a refused one."""
     op, given = refused.op, (refused.target, *refused.args)
     if op not in DIRECTIVES:
-        for other in difflib.get_close_matches(op, DIRECTIVES, NAMES):
-            yield Directive(other, refused.target, refused.args)
+        for known in difflib.get_close_matches(op, DIRECTIVES, NAMES):
+            yield Directive(known, refused.target, refused.args)
         return
     extents = {loop.var: constant_extent(loop) for loop in loops(procedure)}
     tensors = [s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)]
@@ -102,8 +102,8 @@ def _alternatives(procedure: Procedure, refused: Directive) -> Iterator[Directiv
         elif isinstance(value, int):
             values = _near_numbers(value, sizes)
         elif isinstance(value, str):
-            known = tensors if value in tensors else list(extents)
-            values = difflib.get_close_matches(value, known, NAMES, cutoff=0.0)
+            names = tensors if value in tensors else list(extents)
+            values = difflib.get_close_matches(value, names, NAMES, cutoff=0.0)
         for other in values:
             yield _with(op, (*given[:place], other, *given[place + 1 :]))
     for place in range(len(given) - 1):
@@ -112,8 +112,9 @@ def _alternatives(procedure: Procedure, refused: Directive) -> Iterator[Directiv
             yield _with(op, (*given[:place], right, left, *given[place + 2 :]))
     for place in range(1, len(given)):
         yield _with(op, (*given[:place], *given[place + 1 :]))
-    for more in (*MORE, *list(extents)[-NAMES:]):
-        yield _with(op, (*given, more))
+    more: list[Scalar] = [*MORE, *list(extents)[-NAMES:]]
+    for last in more:
+        yield _with(op, (*given, last))
 
 
 def _with(op: str, given: Sequence[Scalar]) -> Directive:
