@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
-from kernelwright.env.compiler.ir.nodes import For, Load, Procedure, Store, loops, statements, walk
+from kernelwright.env.compiler.ir.nodes import Procedure, loops
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.decision import Choice, Decision, Domain, Tile, Value
 from kernelwright.env.compiler.schedule.edit import constant_extent, find_loop
@@ -22,6 +22,7 @@ from kernelwright.env.compiler.schedule.memo import Schedules
 from kernelwright.env.compiler.schedule.moves import spell
 from kernelwright.env.compiler.schedule.trace import print_trace
 from kernelwright.env.spaces.schedule.drawn import drawn, names_in, plain
+from kernelwright.env.spaces.schedule.structure import readers_loops
 from kernelwright.env.types import Directive, Scalar
 
 ROOT, INLINE = "root", "inline"
@@ -288,21 +289,6 @@ class TraceBuilder:
         self.uses.append(tuple(decisions))
         if not step.is_decision:
             self._directives = (*self._directives, step)
-
-
-def readers_loops(procedure: Procedure, tensor: str) -> tuple[str, ...]:
-    """The loops around the statements that read a tensor without writing it, in program order."""
-    return tuple(loop.var for loop in loops(procedure) if _reads(loop, tensor))
-
-
-def _reads(loop: For, tensor: str) -> bool:
-    inside = list(statements(loop))
-    stores = [s for s in inside if isinstance(s, Store)]
-    if any(s.tensor == tensor for s in stores):
-        return False
-    return any(
-        isinstance(node, Load) and node.tensor == tensor for s in stores for node in walk(s.value)
-    )
 
 
 def _directive(op: str, target: str, args: Sequence[Scalar]) -> Directive:
