@@ -129,24 +129,19 @@ def random_compute_location(sketch: Sketch, stage: str) -> bool:
     """A temporary is computed under a loop of its readers, piece by piece; it may be stored further
     out, so that what one piece has is not computed again by the next.
     """
-    s = sketch.builder
-    if stage not in temporaries(s.procedure):
+    s, about = sketch.builder, sketch.about(stage)
+    if stage not in temporaries(s.procedure) or not about.coin("move", 0.5):
         return False
     location = s.sample_compute_location(stage)
     s.place(stage, location)
     if location in (ROOT, INLINE):
         return location == INLINE
-    outer = [
-        loop for loop in loops_around(s.procedure, location) if s.legal("store_at", stage, loop)
-    ]
-    stored = [*outer, *([ROOT] if s.legal("store_root", stage) else [])]
-    if stored and sketch.about(stage).coin("slide", 0.5):
-        chosen = sketch.about(stage).pick("stored", stored)
-        if chosen == ROOT:
-            s.apply(Directive("store_root", stage))
-        else:
-            s.apply(Directive("store_at", stage, (chosen,)))
-        s.try_apply(Directive("fold_storage", stage))
+    if about.coin("slide", 0.4):
+        # To ask of every loop whether it may be there costs more than it is worth.
+        stored = about.pick("stored", [ROOT, *loops_around(s.procedure, location)])
+        at_root = Directive("store_root", stage)
+        if s.try_apply(at_root if stored == ROOT else Directive("store_at", stage, (stored,))):
+            s.try_apply(Directive("fold_storage", stage))
     return True
 
 
