@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scheduled import PROCEDURES, product
 from test_codegen import inputs_of
 
+from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.interpret import interpret
+from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.decision import decisions_of, without_decisions
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace, print_trace
 from kernelwright.env.options import OptionError
@@ -24,6 +27,16 @@ from kernelwright.env.spaces.schedule.builder import InfeasibleError
 from kernelwright.env.spaces.schedule.program import Program
 from kernelwright.env.spaces.schedule.rules import RULES, sketch_program
 from kernelwright.env.spaces.schedule.space import MAX_DIRECTIVES
+from kernelwright.env.spaces.schedule.structure import (
+    innermost,
+    is_reduced,
+    loops_around,
+    readers_loops,
+    stages,
+    stored_in,
+    temporaries,
+    update_loops,
+)
 from kernelwright.env.spaces.schedule.template import from_knobs, template_program, to_knobs
 from kernelwright.env.types import Candidate, Directive, Language
 from kernelwright.search.tuning.identity import identity
@@ -444,6 +457,75 @@ def test_every_rule_writes_something_where_it_applies():
     kinds = ops(["multi_level_tiling", "parallelize_vectorize_unroll"], product())
     assert kinds == {"split", "reorder", "unroll", "vectorize", "parallel"}
     assert ops(["parallelize_vectorize_unroll"], product()) == {"split", "vectorize"}
+
+
+@cache
+def stencil():
+    """Two stages, the second reads neighbours of the first."""
+    x = te.placeholder("x", (18, 18))
+    a = te.compute("a", (18, 16), lambda i, j: x[i, j] + x[i, j + 2], [x])
+    b = te.compute("b", (16, 16), lambda y, z: a[y, z] * a[y + 2, z], [a])
+    return te.lower("stencil", [b])
+
+
+@cache
+def sums():
+    """Few results, each of many values."""
+    x, k = te.placeholder("x", (4, 64)), te.reduce_axis("k", 64)
+    return te.lower("sums", [te.compute("y", (4,), lambda i: te.reduce_sum(x[i, k.value], k), [x])])
+
+
+STRUCTURAL = [
+    (["auto_inline"], stencil, {"compute_inline"}),
+    (["random_compute_location"], stencil, {"compute_at", "store_at", "store_root"}),
+    (["multi_level_tiling", "add_cache_write"], product, {"cache_write"}),
+    (["allow_reassociation", "add_rfactor"], sums, {"reassociate", "rfactor"}),
+]
+
+
+@pytest.mark.parametrize(("names", "make", "wanted"), STRUCTURAL)
+def test_structure_is_changed_by_the_directives_that_there_are(names, make, wanted):
+    it = ProgramSpace(make(), sketch_program(names))
+    inputs = inputs_of(make(), 0)
+    expected = interpret(make(), inputs)
+    found = set()
+    for candidate in samples(it, 0, 24):
+        found |= {step.op for step in only(candidate)}
+        for output, values in interpret(it.scheduled(candidate), inputs).items():
+            np.testing.assert_allclose(values, expected[output], rtol=1e-5)
+    assert found & wanted == wanted & set(DIRECTIVES)
+
+
+def test_sums_are_reassociated_only_where_a_campaign_says_so():
+    it = ProgramSpace(sums(), sketch_program())
+    ops = {step.op for candidate in samples(it, 0, 24) for step in only(candidate)}
+    assert not ops & {"reassociate", "rfactor"}
+    assert [name for name, rule in RULES.items() if rule.by_name] == ["allow_reassociation"]
+
+
+def test_questions_about_a_procedure():
+    procedure = product()
+    assert stages(procedure) == ("C",)
+    assert stages(stencil()) == ("b", "a")
+    assert temporaries(stencil()) == ("a",)
+    assert temporaries(procedure) == ()
+    assert is_reduced(procedure, "C")
+    assert not is_reduced(stencil(), "a")
+    assert update_loops(procedure, "C") == ("i", "j")
+    assert update_loops(stencil(), "b") == ()
+    cut = apply_trace(procedure, parse_trace("split('k', 4)\nreorder('ko', 'i', 'ki', 'j')"))
+    assert update_loops(cut, "C") == ("i",)
+    assert loops_around(cut, "ki") == ("ko", "i")
+    assert readers_loops(stencil(), "a") == ("y", "z")
+    assert readers_loops(procedure, "C") == ()
+    assert stored_in(procedure, "i") == ("C",)
+    assert [loop.var for loop in innermost(procedure)] == ["j_start", "k"]
+
+
+def test_every_rule_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "spaces.md").read_text()
+    for name in RULES:
+        assert f"| `{name}` |" in text
 
 
 def test_the_structure_of_a_sketch_is_a_decision():
