@@ -28,6 +28,7 @@ from kernelwright.agents.context.surroundings import CUT
 from kernelwright.agents.dialects.dialect import Dialect
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.memory import Memory
+from kernelwright.env.protocols import explained
 from kernelwright.env.spaces.knobs import is_listed
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.driver import Journal
@@ -280,7 +281,7 @@ class Talk:
 
     def draft(self, found: Candidate, parents: tuple[str, ...], said: Said) -> Draft | Useless:
         """A program that somebody wants judged, or why it will not be."""
-        violations = self._space.check(found)
+        violations = explained(self._space, found)
         if violations:
             reason = "; ".join(v.reason for v in violations[:4])
             if violations[0].code != PROGRAM_TOO_LONG and found not in self._memory:

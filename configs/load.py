@@ -65,7 +65,7 @@ CHOICES = (
 # What a space of each kind takes, and what it must have.
 _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "knobs": ((), ()),
-    "schedule": ((), ()),
+    "schedule": (("program", "sketch", "template", "knobs", "constraints"), ()),
     "template": (("file", "knobs", "default", "constraints"), ("file", "knobs")),
     "source": (("file", "regions"), ()),
 }
@@ -97,6 +97,7 @@ class Campaign:
     backend: Chosen | None
     prompt: str | None
     space_text: str | None
+    space_function: Callable[..., Any] | None
     folder: Path
     document: Document
     files: dict[str, str]
@@ -200,6 +201,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         raise document.error(("budget",), expected, "none")
     check_cache(document, file.cache, folder)
     text = _space_text(document, file, folder, files)
+    function = _space_function(document, file, folder, files)
     return Campaign(
         file,
         chosen["problem"],
@@ -208,6 +210,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         backend,
         prompt,
         text,
+        function,
         folder,
         document,
         files,
@@ -241,6 +244,67 @@ def _space_text(
         return None
     path = ("space", "file")
     return read_text_file(document, path, "a C file", file.space.file, folder, files)
+
+
+# The ways to write a space of schedules, of which a campaign has one at most.
+WAYS = ("program", "sketch", "template")
+# The template that a problem brings with it.
+PROBLEMS_OWN = "problem"
+
+
+def _space_function(
+    document: Document, file: CampaignFile, folder: Path, files: dict[str, str]
+) -> Callable[..., Any] | None:
+    """The function that a space of schedules is written by, where it names one."""
+    section = file.space
+    if section.kind != "schedule":
+        return None
+    given = [way for way in WAYS if getattr(section, way) is not None]
+    if len(given) > 1:
+        expected = f"one of {', '.join(WAYS)} in a space of kind schedule"
+        raise document.error(("space", given[1]), expected, " and ".join(given))
+    own = section.template is not None and section.template != PROBLEMS_OWN
+    for key, takes in (("knobs", own), ("constraints", section.template is not None)):
+        if getattr(section, key) is not None and not takes:
+            expected = f"no {key!r} but with a template{' of your own' if key == 'knobs' else ''}"
+            raise document.error(("space", key), expected, repr(key))
+    if section.program is not None:
+        return _own_function(document, ("space", "program"), section.program, folder, files)
+    if section.template is None or not own:
+        return None
+    found = _own_function(document, ("space", "template"), section.template, folder, files)
+    if section.knobs is None:
+        raise document.error(("space",), "the key 'knobs' beside a template of your own", "none")
+    return found
+
+
+def _own_function(
+    document: Document, path: tuple[str, ...], name: str, folder: Path, files: dict[str, str]
+) -> Callable[..., Any]:
+    """A function of the user's by name; the files that it stands on become the campaign's."""
+    if not is_plugin(name):
+        near = PROBLEMS_OWN if path[-1] == "template" else None
+        own = f"{PROBLEMS_OWN}, " if near else ""
+        expected = f"{own}a dotted path or file.py:function"
+        raise document.error(path, expected, repr(name), near)
+    try:
+        found = resolve({}, name, folder)
+    except UnknownNameError as error:
+        raise document.error(path, error.expected, error.found, error.near) from None
+    if not callable(found):
+        raise document.error(path, "a function", f"{name!r}, which is a {type(found).__name__}")
+    if ".py:" in name:
+        files |= plugin_files(_placed(name, folder).rpartition(":")[0])
+    function: Callable[..., Any] = found
+    return function
+
+
+def _placed(name: str, folder: Path) -> str:
+    """A function's name with the absolute path of its file, where it has one."""
+    if ".py:" not in name:
+        return name
+    place, _, attribute = name.rpartition(":")
+    return f"{(folder / place).resolve()}:{attribute}"
 
 
 def read_text_file(
@@ -540,6 +604,9 @@ def resolved_config(
         out[key] = cast(Chosen, getattr(campaign, key)).plain
     if file.space.file is not None:
         out["space"]["file"] = str((campaign.folder / file.space.file).resolve())
+    for way in ("program", "template"):
+        if way in out["space"]:
+            out["space"][way] = _placed(out["space"][way], campaign.folder)
     if file.baseline.endswith(".c"):
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:

@@ -25,7 +25,8 @@ Scalars = int | float | bool | str
 
 class SpaceSection(_Strict):
     """Which language candidates are written in. ``template`` takes ``file knobs default
-    constraints``, ``source`` takes ``file regions``.
+    constraints``, ``source`` takes ``file regions``, ``schedule`` one of ``program``, ``sketch``
+    and ``template``, the last with ``knobs constraints``.
     """
 
     kind: Annotated[
@@ -36,7 +37,8 @@ class SpaceSection(_Strict):
         str | None, Field(min_length=1, description="the C text that candidates are made of")
     ] = None
     knobs: Annotated[
-        dict[str, list[Scalars]] | None, Field(description="a template's macros and their values")
+        dict[str, list[Scalars]] | None,
+        Field(description="a template's macros or knobs and their values"),
     ] = None
     default: Annotated[
         dict[str, Scalars] | None, Field(description="a template's default values (the first)")
@@ -46,6 +48,18 @@ class SpaceSection(_Strict):
     ] = None
     regions: Annotated[
         list[str] | None, Field(description="the parts of a source that may be edited (all)")
+    ] = None
+    program: Annotated[
+        str | None,
+        Field(min_length=1, description="a function that writes schedules and draws its decisions"),
+    ] = None
+    sketch: Annotated[
+        Literal["all"] | list[str] | None,
+        Field(description="the rules that write schedules from a program's structure"),
+    ] = None
+    template: Annotated[
+        str | None,
+        Field(min_length=1, description="problem, or a function from knob values to directives"),
     ] = None
 
 

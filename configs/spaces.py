@@ -8,14 +8,17 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from kernelwright.configs.errors import NoCandidatesError
-from kernelwright.configs.load import Campaign
+from kernelwright.configs.load import WAYS, Campaign
 from kernelwright.configs.macros import name_fault, value_fault
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.spaces.expressions import Constraint, ExpressionError, own_rule
 from kernelwright.env.spaces.knobs import EmptySpaceError, KnobSpace, TemplateSpace
-from kernelwright.env.spaces.schedule import ScheduleSpace
+from kernelwright.env.spaces.schedule import ProgramSpace, ScheduleSpace
+from kernelwright.env.spaces.schedule.program import SpaceFunction
+from kernelwright.env.spaces.schedule.rules import sketch_program
+from kernelwright.env.spaces.schedule.template import Template, template_program
 from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Knob, Problem
 from kernelwright.evaluators.target import Target
@@ -149,11 +152,63 @@ def _schedule_space(campaign: Campaign, problem: Problem, target: Target) -> Any
     if len(problem.workloads) != 1:
         found = f"{len(problem.workloads)} of {problem.name}"
         raise campaign.document.error(("space", "kind"), "one workload to schedule", found)
-    return _made(
-        campaign,
-        ("space", "kind"),
-        lambda: ScheduleSpace(definition_of(problem, workload), threads=threads),
-    )
+    writes = _writer(campaign, problem)
+
+    def make() -> AnySpace:
+        procedure = definition_of(problem, workload)
+        if writes is None:
+            return ScheduleSpace(procedure, threads=threads)
+        return ProgramSpace(procedure, writes, threads=threads)
+
+    try:
+        return make()
+    except OptionError as error:
+        way = next((w for w in WAYS if getattr(campaign.file.space, w) is not None), "kind")
+        path = ("space", way)
+        raise campaign.document.error(path, error.expected, error.found, error.nearest) from None
+    except (ValueError, CompilerError) as error:
+        found = f"{type(error).__name__}: {error}"
+        expected = "a space that can be made"
+        raise campaign.document.error(("space", "kind"), expected, found) from None
+
+
+def _writer(campaign: Campaign, problem: Problem) -> SpaceFunction | None:
+    """The program that writes the schedules of a campaign, None where it names none.
+
+    Raises:
+        ConfigError: if a rule, a knob or a constraint is none, or the problem has no template.
+    """
+    section, document = campaign.file.space, campaign.document
+    if section.sketch is not None:
+        try:
+            return sketch_program(() if section.sketch == "all" else section.sketch)
+        except OptionError as error:
+            path = ("space", "sketch")
+            raise document.error(path, error.expected, error.found, error.nearest) from None
+    if section.template is None:
+        return campaign.space_function
+    template: Template | None = campaign.space_function
+    knobs = problem.knobs if template is None else _own_knobs(campaign)
+    template = problem.sketch if template is None else template
+    if template is None:
+        expected = f"a function of your own, because {problem.name} has no template"
+        raise document.error(("space", "template"), expected, repr(section.template))
+    names = frozenset(knob.name for knob in knobs)
+    owned = () if campaign.space_function is not None else _owned(campaign, problem, names)
+    rules = tuple(_rule(campaign, place, names) for place in range(_count(campaign)))
+    return template_program(knobs, template, (*owned, *rules))
+
+
+def _own_knobs(campaign: Campaign) -> tuple[Knob, ...]:
+    """The knobs of a template of the user's own."""
+    found = []
+    for name, values in (campaign.file.space.knobs or {}).items():
+        try:
+            found.append(Knob(name, tuple(values)))
+        except ValueError as error:
+            path = ("space", "knobs", name)
+            raise campaign.document.error(path, "a knob", str(error)) from None
+    return tuple(found)
 
 
 def _source_space(campaign: Campaign, problem: Problem) -> AnySpace:

@@ -68,6 +68,23 @@ class Space(Protocol):
         ...
 
 
+@runtime_checkable
+class Explains(Protocol):
+    """A space that can say more of a candidate that is not in it than `Space.check`, which is asked
+    often.
+    """
+
+    def explain(self, candidate: Candidate) -> tuple[Violation, ...]:
+        """The violations of `Space.check`, with what would have been accepted."""
+        ...
+
+
+def explained(space: Space, candidate: Candidate) -> tuple[Violation, ...]:
+    """Why a candidate is not in a space, in as many words as the space has; empty if it is."""
+    violations = space.check(candidate)
+    return space.explain(candidate) if violations and isinstance(space, Explains) else violations
+
+
 class Evaluator(Protocol):
     """A judge. It does not know where candidates come from.
 

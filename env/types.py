@@ -160,6 +160,9 @@ def _positive(name: str, values: tuple[float, ...]) -> None:
 class Directive:
     """One step of a schedule: an environment's action, a mutation and a model's edit are all
     this.
+
+    A step whose name begins with ``sample_`` is a decision instead: it records what a program that
+    writes schedules drew (`env.compiler.schedule.decision`) and does nothing to loops.
     """
 
     op: str
@@ -174,7 +177,13 @@ class Directive:
                 f"{self.op}: expected finite arguments, found {value!r}",
             )
 
+    @property
+    def is_decision(self) -> bool:
+        """Whether this records a decision and is no directive."""
+        return self.op.startswith(DECISION_PREFIX)
 
+
+DECISION_PREFIX = "sample_"
 Payload: TypeAlias = KnobPayload | tuple[Directive, ...] | str
 
 
@@ -182,9 +191,10 @@ Payload: TypeAlias = KnobPayload | tuple[Directive, ...] | str
 class Candidate:
     """A program of one language; ``key`` is the hash of its canonical form.
 
-    There is no provenance inside, so the same program found twice is one candidate. The payload is
-    a tuple of (name, value) pairs for ``knobs`` (kept sorted by name), a tuple of directives for
-    ``schedule`` and text for the others.
+    There is no provenance in the key, so the same program found twice is one candidate. The payload
+    is a tuple of (name, value) pairs for ``knobs`` (kept sorted by name), a tuple of directives for
+    ``schedule`` and text for the others. Decisions that a schedule records beside its directives
+    are no part of its key: what is compiled does not depend on them.
 
     Raises:
         ValueError: if the payload does not belong to the language, or a knob is named twice.
@@ -204,7 +214,11 @@ class Candidate:
         elif self.language is Language.SCHEDULE:
             if not isinstance(payload, tuple) or not all(isinstance(d, Directive) for d in payload):
                 raise ValueError(f"schedule candidate: expected directives, found {payload!r}")
-            body = [[d.op, d.target, list(d.args)] for d in payload if isinstance(d, Directive)]
+            body = [
+                [d.op, d.target, list(d.args)]
+                for d in payload
+                if isinstance(d, Directive) and not d.is_decision
+            ]
         else:
             if not isinstance(payload, str) or not payload:
                 raise ValueError(f"{self.language} candidate: expected text, found {payload!r}")

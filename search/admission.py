@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kernelwright.env.protocols import Space
+from kernelwright.env.protocols import Space, explained
 from kernelwright.env.types import Proposal
 from kernelwright.search.driver import Driver
 from kernelwright.search.store import StoreError
@@ -77,7 +77,7 @@ def admit(
         if number is not None:
             events.append(event("duplicate", ask, slot, key=key, trial=number))
             continue
-        violations = space.check(proposal.candidate)
+        violations = explained(space, proposal.candidate)
         if violations:
             reasons = [v.reason for v in violations]
             text = str(proposal.candidate)

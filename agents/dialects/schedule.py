@@ -13,8 +13,10 @@ from kernelwright.agents.chat import Malformed
 from kernelwright.agents.dialects.dialect import Edits
 from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.dialects.steps import Misstep, apply_steps, read_steps
+from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule.decision import without_decisions
 from kernelwright.env.compiler.schedule.trace import (
     TraceError,
     directive_function,
@@ -22,6 +24,7 @@ from kernelwright.env.compiler.schedule.trace import (
     print_trace,
 )
 from kernelwright.env.spaces.novelty import Forms
+from kernelwright.env.spaces.schedule import ProgramSpace
 from kernelwright.env.types import Candidate, Directive, Language, Problem
 
 HINTS = (
@@ -64,6 +67,7 @@ class Schedule:
             "threads": self._space.threads,
             "lanes": self._space.lanes,
             "edits": self._edits,
+            "decides": isinstance(self._space, ProgramSpace),
         }
 
     def start(self) -> Candidate | None:
@@ -71,16 +75,25 @@ class Schedule:
         return Candidate(Language.SCHEDULE, ())
 
     def show(self, candidate: Candidate) -> str:
-        """One directive a line, with its number where edits need it."""
+        """One directive a line, with its number where edits need it, and with the decisions that
+        it came from where a program wrote it.
+        """
         lines = print_trace(_trace(candidate)).splitlines()
+        notes = ("",) * len(lines)
+        if isinstance(self._space, ProgramSpace):
+            notes = self._space.comments(candidate)
         if self._edits != "whole":
-            lines = [f"{line}  # {number}" for number, line in enumerate(lines, start=1)]
+            notes = tuple(f"{n} {note}".strip() for n, note in enumerate(notes, start=1))
+        lines = [
+            f"{line}  # {note}" if note else line for line, note in zip(lines, notes, strict=True)
+        ]
         text = "".join(f"{line}\n" for line in lines)
         return text or "# no directive: the loops as they are written\n"
 
     def brief(self, candidate: Candidate) -> str:
-        """All directives in one line."""
-        return "; ".join(print_trace(_trace(candidate)).splitlines()) or "pass"
+        """All directives in one line, without decisions."""
+        steps = without_decisions(_trace(candidate))
+        return "; ".join(print_trace(steps).splitlines()) or "pass"
 
     def form(self, candidate: Candidate) -> str:
         """The loop nest that the directives lead to."""
@@ -95,7 +108,7 @@ class Schedule:
         if self._edits == "search_replace" or (self._edits == "either" and _STEPS.search(text)):
             return self._edited(text, parent)
         try:
-            return Candidate(Language.SCHEDULE, parse_trace(text))
+            return self._carried_out(Candidate(Language.SCHEDULE, parse_trace(text)), parent)
         except TraceError as error:
             kind = "wrong_schema" if _is_python(text) else "unparsable"
             return Malformed(kind, f"{error}")
@@ -111,9 +124,23 @@ class Schedule:
         if isinstance(found, Misstep):
             return Malformed("wrong_schema", f"{found.kind}: {found.reason}"[:600])
         try:
-            return Candidate(Language.SCHEDULE, found)
+            return self._carried_out(Candidate(Language.SCHEDULE, found), parent)
         except ValueError as error:
             return Malformed("wrong_schema", str(error)[:200])
+
+    def _carried_out(self, found: Candidate, parent: Candidate | None) -> Candidate | Malformed:
+        """What the program of the space writes, if an answer changed only the decisions that the
+        parent records; else the answer.
+        """
+        space, decided = self._space, any(step.is_decision for step in _trace(found))
+        if parent is None or found != parent or found.payload == parent.payload or not decided:
+            return found
+        if not isinstance(space, ProgramSpace):
+            return found
+        try:
+            return space.revised(found, parent)
+        except CompilerError as error:
+            return Malformed("wrong_schema", f"with these decisions: {error}"[:600])
 
     def schema(self) -> Mapping[str, Any] | None:
         """None: directives are no JSON."""

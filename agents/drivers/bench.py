@@ -17,6 +17,7 @@ from kernelwright.agents.dialects.fences import fenced
 from kernelwright.agents.marks import Action
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.schedule.trace import TraceError, parse_trace, print_trace
+from kernelwright.env.protocols import explained
 from kernelwright.env.types import Candidate, Directive, Language
 
 MOST_LISTED = 40
@@ -126,7 +127,7 @@ class Bench:
         return self._take(found)
 
     def _take(self, found: Candidate) -> str:
-        violations = self._space.check(found)
+        violations = explained(self._space, found)
         if violations:
             raise ToolError("; ".join(v.reason for v in violations[:4]))
         self._states.append(self._space.canonical(found))

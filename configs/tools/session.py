@@ -21,7 +21,7 @@ from kernelwright.configs.folder import claim, free, worker_count, write, write_
 from kernelwright.configs.load import check_document, read_document
 from kernelwright.configs.tools.clock import WorkClock
 from kernelwright.configs.tuning import keep_or_warn, plan_with_cache
-from kernelwright.env.protocols import Violation
+from kernelwright.env.protocols import Violation, explained
 from kernelwright.env.types import Candidate, Proposal
 from kernelwright.search.campaign import Campaign, Progress, Stop
 from kernelwright.search.driver import Driver, Journal
@@ -103,7 +103,7 @@ class Session:
 
     def check(self, candidate: Candidate) -> tuple[Candidate, tuple[Violation, ...]]:
         """A candidate in its canonical form, and the rules of the space that it breaks."""
-        violations = self.built.space.check(candidate)
+        violations = explained(self.built.space, candidate)
         return candidate if violations else self.built.space.canonical(candidate), violations
 
     def known(self, candidate: Candidate) -> Trial | None:

@@ -14,6 +14,7 @@ from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.pipeline import lower
 from kernelwright.env.compiler.runtime.call import Argument
+from kernelwright.env.compiler.schedule.decision import without_decisions
 from kernelwright.env.types import Candidate, Directive, Language, Problem, Scalar, Workload
 
 
@@ -47,7 +48,7 @@ def program(problem: Problem, candidate: Candidate, workload: Workload) -> Progr
             return _scheduled(problem, problem.sketch(candidate.knobs), workload)
         case Language.SCHEDULE:
             trace = tuple(step for step in payload if isinstance(step, Directive))
-            return _scheduled(problem, trace, workload)
+            return _scheduled(problem, without_decisions(trace), workload)
         case Language.SOURCE | Language.TEMPLATE if isinstance(payload, str):
             return Program("\n".join([*extent_macros(workload), payload]), problem.name)
     raise ProgramError(f"{problem.name}: expected a candidate with a C form, found {candidate}")

@@ -15,7 +15,7 @@ def register_tile(
     The row's blocks are the loop ``{row}o``, the column's ``{column}o``; ``around`` names them
     among the others, outermost first. Where a size does not divide, the tail is guarded.
     """
-    mr, nv, lanes = (int(knobs[name]) for name in ("mr", "nv", "lanes"))
+    mr, nv, lanes = (_size(knobs[name]) for name in ("mr", "nv", "lanes"))
     return (
         Directive("split", row, (mr,)),
         Directive("split", column, (nv * lanes,)),
@@ -25,3 +25,8 @@ def register_tile(
         Directive("unroll", f"{column}u"),
         Directive("vectorize", f"{column}v"),
     )
+
+
+def _size(value: Scalar) -> int:
+    """A knob's value as it is, if it is a whole number: it may remember the decision that it is."""
+    return value if isinstance(value, int) else int(value)

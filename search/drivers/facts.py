@@ -77,7 +77,7 @@ class Facts:
 
     def _compute(self, candidate: Candidate) -> dict[str, float]:
         if isinstance(self._space, ScheduleSpace):
-            return _of_schedule(self._space.features(candidate).tolist())
+            return _of_schedule(self._space.loop_features(candidate).tolist())
         return self._of_tiles(candidate.knobs) if self._is_tiled else {}
 
     def _of_tiles(self, knobs: Mapping[str, Scalar]) -> dict[str, float]:

@@ -44,7 +44,9 @@ class Traces:
     def trace(self, handle: int) -> tuple[Directive, ...]:
         """The directives of a handle."""
         payload = self.pool.candidate(handle).payload
-        return tuple(step for step in payload if isinstance(step, Directive))
+        return tuple(
+            step for step in payload if isinstance(step, Directive) and not step.is_decision
+        )
 
     def prefix(self, handle: int, length: int) -> int:
         """The handle of the first directives of a trace, which are legal where all are."""

@@ -21,6 +21,9 @@ from kernelwright.agents.programmer.reading import read_prompt
 from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.options import OptionError
+from kernelwright.env.problems.matmul import matmul
+from kernelwright.env.spaces.schedule import ProgramSpace
+from kernelwright.env.spaces.schedule.template import from_knobs, template_program
 from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Candidate, Directive, Language
 from kernelwright.prompts.render import render
@@ -308,3 +311,70 @@ def prompt_values(world):
 def test_knobs_that_are_macros_come_with_the_text_that_uses_them(worlds):
     world = replace(worlds["knobs"], problem=replace(worlds["knobs"].problem, template="int TM;"))
     assert "```c\nint TM;\n```" in render("refine", **prompt_values(world))[1][1]
+
+
+# Schedules that a program wrote
+
+
+@pytest.fixture(scope="module")
+def told():
+    """The dialect of a space whose schedules record decisions, and a schedule of it."""
+    problem = matmul(m=64, n=64, k=64)
+    procedure = problem.definition(problem.workloads[0])
+    space = ProgramSpace(procedure, template_program(problem.knobs, problem.sketch))
+    parent = from_knobs(space, Candidate(Language.KNOBS, problem.unscheduled))
+    return dialect_for(space, problem), parent
+
+
+def as_edits(told):
+    return dialect_for(told[0]._space, told[0]._forms._problem, edits="either")
+
+
+def test_decisions_are_shown_with_what_came_of_them(told):
+    spoken, parent = told
+    text = spoken.show(parent)
+    assert "sample_categorical('kc', 512, 64, 128, 256, 512)\n" in text
+    assert "split('p', 512)  # from kc\n" in text
+    assert spoken.parse(fenced(text, "python"), parent).payload == parent.payload
+    assert "sample" not in spoken.brief(parent)
+    assert spoken.facts()["decides"] is True
+    assert "split('p', 512)  # 6 from kc\n" in as_edits(told).show(parent)
+
+
+def test_an_edited_decision_gives_the_directives_of_the_program(told):
+    spoken, parent = told
+    text = spoken.show(parent).replace("'kc', 512", "'kc', 128")
+    found = spoken.parse(fenced(text, "python"), parent)
+    assert Directive("split", "p", (128,)) in found.payload
+    assert spoken._space.run_of(found).values["kc"] == (128,)
+    steps = "replace 4: sample_categorical('kc', 128, 64, 128, 256, 512)"
+    assert as_edits(told).parse(fenced(steps, "steps"), parent).payload == found.payload
+
+
+def test_a_decision_that_cannot_be_is_refused_with_what_can(told):
+    spoken, parent = told
+    text = spoken.show(parent).replace("'kc', 512", "'kc', 100")
+    found = spoken.parse(fenced(text, "python"), parent)
+    assert isinstance(found, Malformed)
+    assert "kc: expected one of 64, 128, 256, 512, found 100" in found.reason
+
+
+def test_edited_directives_are_taken_as_they_are(told):
+    spoken, parent = told
+    text = spoken.show(parent).replace("split('p', 512)", "split('p', 32)")
+    found = spoken.parse(fenced(text, "python"), parent)
+    assert Directive("split", "p", (32, "po", "pi")) in found.payload or found != parent
+    assert spoken._space.canonical(found).payload == tuple(
+        step for step in found.payload if not step.is_decision
+    )
+    # Without the decisions it is the parent itself.
+    bare = "".join(line for line in spoken.show(parent).splitlines(True) if "sample" not in line)
+    assert spoken.parse(fenced(bare, "python"), parent) == parent
+
+
+def test_the_rules_say_what_decisions_are(worlds, told):
+    world = worlds["schedule"]
+    assert "To change a decision" not in str(render("refine", **prompt_values(world)))
+    world = replace(world, space=told[0]._space)
+    text = str(render("refine", **prompt_values(world)))
+    assert "To change a decision, write another value there" in text

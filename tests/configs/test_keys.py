@@ -83,6 +83,14 @@ BY_A_MODEL = {
     "judge": {"confirm": {"finalists": 1, "process_pairs": 2, "pairs": 1}},
     "budget": {"calls": 1},
 }
+BY_A_TEMPLATE = {
+    "name": "written",
+    "problem": MATMUL,
+    "space": {"kind": "schedule", "template": "problem", "constraints": ["mr < 8"]},
+    "target": {"name": "cpu-model"},
+    "driver": {"name": "random"},
+    "budget": {"trials": 2},
+}
 KERNEL = """
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,
             int64_t m, int64_t n, int64_t k)
@@ -144,7 +152,8 @@ def test_every_key_of_the_file_is_read_by_a_run(tmp_path, monkeypatch):
 
         monkeypatch.setattr(model, "__getattribute__", spy)
     (tmp_path / "kernel.c").write_text(KERNEL)
-    for number, campaign in enumerate((ON_A_MODEL, ON_THE_CPU, BY_A_MODEL, OF_TASKS)):
+    campaigns = (ON_A_MODEL, ON_THE_CPU, BY_A_MODEL, BY_A_TEMPLATE, OF_TASKS)
+    for number, campaign in enumerate(campaigns):
         path = tmp_path / f"{number}.yaml"
         path.write_text(yaml.safe_dump(campaign))
         api.run(path, tmp_path / f"run{number}")

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.schedule.decision import decisions_of, without_decisions
 from kernelwright.env.compiler.schedule.trace import apply, print_trace
 from kernelwright.env.types import Directive
 
@@ -36,8 +37,12 @@ class Schedules:
         """The procedure after a trace; only what no earlier trace began with is applied.
 
         Raises:
-            ScheduleError: at the first directive that may not be applied.
+            ScheduleError: at the first directive that may not be applied, or decision that is not
+                in its domain.
         """
+        if any(step.is_decision for step in trace):
+            decisions_of(trace)
+            trace = without_decisions(trace)
         keys = list(accumulate(print_trace((directive,)) for directive in trace))
         done, current = self._longest(keys)
         for directive, key in zip(trace[done:], keys[done:], strict=True):

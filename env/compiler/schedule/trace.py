@@ -1,7 +1,7 @@
 """Schedules as data: applying a trace of directives, printing it as Python and reading it back.
 
 ``split('i', 8)`` is `Directive("split", "i", (8,))`: the first argument is the loop that a
-directive is about.
+directive is about. Decisions (`decision`) are lines of the same form.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib import import_module
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule.decision import read_decision
 from kernelwright.env.types import Directive, Scalar
 
 Trace = tuple[Directive, ...]
@@ -36,12 +37,15 @@ def directive_function(op: str) -> Callable[..., Procedure]:
 
 
 def apply(procedure: Procedure, directive: Directive) -> Procedure:
-    """The procedure after one directive.
+    """The procedure after one directive; a decision leaves it as it is.
 
     Raises:
         ScheduleError: if the directive does not exist, has other arguments, or may not be applied
-            here.
+            here; or if a decision is not in its domain.
     """
+    if directive.is_decision:
+        read_decision(directive)
+        return procedure
     function = directive_function(directive.op)
     try:
         bound = inspect.signature(function).bind(procedure, directive.target, *directive.args)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
+from kernelwright.env.spaces.schedule.chance import Chance, pick
 from kernelwright.env.spaces.schedule.nest import Axis, Nest
 from kernelwright.env.spaces.schedule.sketch import PLACEMENTS, Placement, Plan, Tiling, plain
 
@@ -24,7 +24,6 @@ ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 6, 8)
 STEPS = (1, 2, 4, 8)
 BLOCKS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +32,6 @@ class Limits:
 
     lanes: tuple[int, ...]
     threaded: bool
-
-
-def pick(rng: np.random.Generator, values: Sequence[T], weights: Sequence[float] = ()) -> T:
-    """One of some values, equally likely or by weight."""
-    if not weights:
-        return values[int(rng.integers(len(values)))]
-    edges = np.cumsum(weights)
-    return values[int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))]
 
 
 def fitting(extent: int | None, values: Sequence[int]) -> list[int]:
@@ -55,36 +46,36 @@ def fitting(extent: int | None, values: Sequence[int]) -> list[int]:
     return [value for value in values if value == 1 or value < extent]
 
 
-def draw_plan(nest: Nest, rng: np.random.Generator, limits: Limits) -> Plan:
+def draw_plan(nest: Nest, chance: Chance, limits: Limits) -> Plan:
     """Random decisions."""
     plan = plain(nest)
-    if not nest.has_loads and rng.random() < 0.5:
+    if not nest.has_loads and chance.coin("leave", 0.5):
         return plan
     tilings = {tiling.loop: tiling for tiling in plan.tilings}
     dense = next((axis for axis in nest.axes if axis.loop == nest.dense), None)
-    if dense is not None and rng.random() < (0.9 if nest.is_streamed else 0.4):
-        lanes = pick(rng, _lanes(dense, limits))
+    if dense is not None and chance.coin("vectorize", 0.9 if nest.is_streamed else 0.4):
+        lanes = chance.pick("lanes", _lanes(dense, limits))
         rest = _rest(dense.extent, lanes)
         budget = ACCUMULATORS // _registers(nest, lanes)
-        vectors = pick(rng, [v for v in fitting(rest, VECTORS) if v <= min(budget, 4)] or [1])
-        tilings[dense.loop] = Tiling(dense.loop, lanes, vectors)
-    rows = _draw_rows(nest, rng, tilings)
+        fits = [v for v in fitting(rest, VECTORS) if v <= min(budget, 4)] or [1]
+        tilings[dense.loop] = Tiling(dense.loop, lanes, chance.pick("vectors", fits))
+    rows = _draw_rows(nest, chance, tilings)
     if rows is not None:
         tilings[rows.loop] = rows
     if nest.reduction:
-        _draw_steps(nest, rng, tilings)
+        _draw_steps(nest, chance, tilings)
     for axis in nest.spatial:
-        if len(nest.axes) > 1 and rng.random() < 0.2:
+        if len(nest.axes) > 1 and chance.coin(f"{axis.loop} blocked", 0.2):
             tiling = tilings[axis.loop]
-            block = pick(rng, _blocks(axis, tiling))
+            block = chance.pick(f"{axis.loop} block", _blocks(axis, tiling))
             tilings[axis.loop] = replace(tiling, cache=block)
     order = tuple(axis.loop for axis in nest.spatial)
-    if rng.random() < 0.5:
-        order = tuple(order[i] for i in rng.permutation(len(order)).tolist())
+    if chance.coin("reorder", 0.5):
+        order = chance.order("order", order)
     placement: Placement = "between"
     if nest.reduction:
-        placement = pick(rng, PLACEMENTS, (0.8, 0.07, 0.05, 0.08))
-    parallel = limits.threaded and rng.random() < 0.9
+        placement = chance.pick("reduction", PLACEMENTS, (0.8, 0.07, 0.05, 0.08))
+    parallel = limits.threaded and chance.coin("parallel", 0.9)
     return Plan(tuple(tilings[name] for name in nest.names), order, placement, parallel)
 
 
@@ -108,24 +99,25 @@ def copies(plan: Plan) -> int:
     return math.prod(tiling.register for tiling in plan.tilings)
 
 
-def _draw_rows(nest: Nest, rng: np.random.Generator, tilings: dict[str, Tiling]) -> Tiling | None:
+def _draw_rows(nest: Nest, chance: Chance, tilings: dict[str, Tiling]) -> Tiling | None:
     """Copies along another loop than the lanes': they share what the dense loop loads, and in a
     reduction their chains overlap.
     """
     others = [a for a in nest.spatial if tilings[a.loop].lanes == 1 and a.extent is not None]
-    if not others or rng.random() < (0.1 if nest.reduction else 0.7):
+    if not others or chance.coin("one row", 0.1 if nest.reduction else 0.7):
         return None
-    axis = pick(rng, others)
+    loop = chance.pick("rows along", [axis.loop for axis in others])
+    axis = next(axis for axis in others if axis.loop == loop)
     used = math.prod(t.register * _registers(nest, t.lanes) for t in tilings.values())
     allowed = [rows for rows in fitting(axis.extent, ROWS) if rows * used <= ACCUMULATORS]
     if not allowed:
         return None
     # In a reduction more rows mean more loads saved and more chains.
     weights = [math.sqrt(rows) if nest.reduction else 1.0 for rows in allowed]
-    return replace(tilings[axis.loop], register=pick(rng, allowed, weights))
+    return replace(tilings[axis.loop], register=chance.pick("rows", allowed, weights))
 
 
-def _draw_steps(nest: Nest, rng: np.random.Generator, tilings: dict[str, Tiling]) -> None:
+def _draw_steps(nest: Nest, chance: Chance, tilings: dict[str, Tiling]) -> None:
     """Steps of the innermost reductions written out, and the outermost one in blocks; other parts
     would change the order in which values are combined.
     """
@@ -133,19 +125,21 @@ def _draw_steps(nest: Nest, rng: np.random.Generator, tilings: dict[str, Tiling]
     for axis in reversed(nest.reduction):
         room = MAX_COPIES // math.prod(t.register for t in tilings.values())
         whole = axis.extent is not None and axis.extent <= min(8, room)
-        if whole and axis.extent != 1 and rng.random() < 0.5:
+        if whole and axis.extent != 1 and chance.coin(f"{axis.loop} written out", 0.5):
             assert axis.extent is not None
             tilings[axis.loop] = replace(tilings[axis.loop], register=axis.extent)
             continue
         if axis == last:
             steps = [n for n in fitting(axis.extent, STEPS) if n <= room] or [1]
             weights = [1.0 / n for n in steps]
-            tilings[axis.loop] = replace(tilings[axis.loop], register=pick(rng, steps, weights))
+            chosen = chance.pick(f"{axis.loop} steps", steps, weights)
+            tilings[axis.loop] = replace(tilings[axis.loop], register=chosen)
         break
-    if rng.random() < 0.25:
+    if chance.coin(f"{first.loop} blocked", 0.25):
         tiling = tilings[first.loop]
         large = [n for n in _blocks(first, tiling) if n == 1 or n >= 16]
-        tilings[first.loop] = replace(tiling, cache=pick(rng, large))
+        chosen = chance.pick(f"{first.loop} block", large)
+        tilings[first.loop] = replace(tiling, cache=chosen)
 
 
 def _blocks(axis: Axis, tiling: Tiling) -> list[int]:

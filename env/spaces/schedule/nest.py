@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kernelwright.env.compiler.codegen.expression import depends_on, step_of
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
@@ -80,6 +81,8 @@ class Nest:
         return tuple(axis for axis in self.axes if not axis.is_spatial)
 
 
+# A search comes by the same procedures again.
+@lru_cache(maxsize=256)
 def find_nests(procedure: Procedure) -> tuple[Nest, ...]:
     """The nests of a procedure whose loops are all serial, in program order."""
     dependences = Dependences(procedure)

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, written
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, Store, statements
+from kernelwright.env.compiler.schedule.decision import decisions_of, without_decisions
+from kernelwright.env.compiler.schedule.explain import explain
 from kernelwright.env.compiler.schedule.kind import LANES
 from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.moves import FACTORS, legal_moves, spell, vocabulary
 from kernelwright.env.options import OptionError
 from kernelwright.env.protocols import Violation
-from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans, pick
+from kernelwright.env.spaces.schedule.chance import Drawing, pick
+from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans
 from kernelwright.env.spaces.schedule.features import features_of
 from kernelwright.env.spaces.schedule.nest import Nest, find_nests
 from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, directives, outline
@@ -80,6 +83,10 @@ class ScheduleSpace:
         if candidate.language is not Language.SCHEDULE:
             reason = f"expected a schedule candidate, found {candidate.language}"
             return (Violation("language", reason),)
+        try:
+            decisions_of(_entries(candidate))
+        except ScheduleError as error:
+            return (Violation("illegal_decision", str(error)),)
         trace = _trace(candidate)
         if len(trace) > MAX_DIRECTIVES:
             reason = f"expected at most {MAX_DIRECTIVES} directives, found {len(trace)}"
@@ -99,8 +106,20 @@ class ScheduleSpace:
             return (Violation("too_many_statements", reason),)
         return ()
 
+    def explain(self, candidate: Candidate) -> tuple[Violation, ...]:
+        """`check`, where a directive is refused with its line, and with the nearest directive that
+        would be accepted there (`compiler.schedule.explain`).
+        """
+        violations = self.check(candidate)
+        if [v.code for v in violations] not in (["illegal_directive"], ["illegal_decision"]):
+            return violations
+        refusal = explain(self._schedules, _entries(candidate))
+        return violations if refusal is None else (Violation(violations[0].code, str(refusal)),)
+
     def canonical(self, candidate: Candidate) -> Candidate:
-        """The candidate without arguments that repeat their defaults, tiles written out."""
+        """The candidate without arguments that repeat their defaults, tiles written out, and no
+        record of decisions.
+        """
         spelled = tuple(each for d in _trace(candidate) for each in spell(d))
         return Candidate(Language.SCHEDULE, spelled)
 
@@ -151,7 +170,7 @@ class ScheduleSpace:
         refused of them is left out.
         """
         for _ in range(TRIES):
-            plans = tuple(draw_plan(nest, rng, self._limits) for nest in self._nests)
+            plans = tuple(draw_plan(nest, Drawing(rng), self._limits) for nest in self._nests)
             drawn = self._legal(Outline(plans, ((),) * len(plans), ()).trace(self._nests))
             if drawn is not None:
                 return self._extended(drawn, rng)
@@ -186,7 +205,7 @@ class ScheduleSpace:
         if plan is None or rng.random() < 0.05:
             if rng.random() < 0.5:
                 return self._edit(trace, rng)
-            new: Plan | None = draw_plan(nest, rng, self._limits)
+            new: Plan | None = draw_plan(nest, Drawing(rng), self._limits)
         else:
             new = self._changed(nest, plan, rng)
         if new is None:
@@ -247,6 +266,10 @@ class ScheduleSpace:
         return None if found is None or found in (left, right) else found
 
     def features(self, candidate: Candidate) -> NDArray[np.float64]:
+        """Numbers for a model to learn from, as many for every schedule; here `loop_features`."""
+        return self.loop_features(candidate)
+
+    def loop_features(self, candidate: Candidate) -> NDArray[np.float64]:
         """Numbers about the scheduled loops around every store, as many for every schedule."""
         return features_of(self.scheduled(candidate), self._stores)
 
@@ -270,8 +293,13 @@ class ScheduleSpace:
 
 
 def _trace(candidate: Candidate) -> Trace:
+    """The directives of a candidate without the decisions that it records."""
     if candidate.language is not Language.SCHEDULE:
         raise ValueError(f"expected a schedule candidate, found {candidate.language}")
+    return without_decisions(_entries(candidate))
+
+
+def _entries(candidate: Candidate) -> Trace:
     return tuple(d for d in candidate.payload if isinstance(d, Directive))
 
 
