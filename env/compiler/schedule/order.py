@@ -1,23 +1,38 @@
-"""Directives that change the order of iterations: reorder, and tile, which is two splits and a
-reorder.
+"""Directives that change the order of iterations: reorder, reverse, and tile, which is two splits
+and a reorder.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Expr, For, If, Procedure, Stmt, Var, loops, walk
+from kernelwright.env.compiler.ir.nodes import (
+    Expr,
+    For,
+    If,
+    LoopKind,
+    Procedure,
+    Stmt,
+    Var,
+    loops,
+    walk,
+)
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.compiler.schedule.edit import (
+    carried,
     dependences_of,
     find_loop,
     finish,
     no_loads,
     parts,
     replace_loop,
+    replace_variables,
 )
+from kernelwright.env.compiler.schedule.legal import of_kind, part_with
+from kernelwright.env.compiler.schedule.linear import linear
 from kernelwright.env.compiler.schedule.split import split
 
 
@@ -124,6 +139,40 @@ def _turned_around(
         for i in dependences.model.instances
     }
     return dependences.turned_around(positions)
+
+
+def reverse(procedure: Procedure, loop: str) -> Procedure:
+    """Run a loop from its last iteration to its first (loop reversal).
+
+    Before::
+
+        for i in n:
+          S(i)
+
+    After ``reverse("i")``::
+
+        for i in n:
+          S(n - 1 - i)
+
+    Legal if the loop carries no dependence.
+
+    Raises:
+        ScheduleError: if there is no such loop, it is not serial, its extent reads memory, or it
+            carries a dependence; then it has the two iterations.
+    """
+    found = find_loop("reverse", procedure, loop)
+    of_kind("reverse", found, LoopKind.SERIAL)
+    no_loads("reverse", f"the extent of {loop}", found.extent)
+    conflict = carried(part_with(procedure, loop), loop)
+    if conflict is not None:
+        reason = f"loop {loop} carries a dependence and cannot be reversed"
+        raise ScheduleError("reverse", reason, str(conflict))
+    index = linear(found.extent).shifted(-1).plus(linear(Var(loop)), -1).expression()
+
+    def rewrite(node: For) -> Stmt:
+        return replace(node, body=replace_variables(node.body, {loop: index}))
+
+    return finish("reverse", replace_loop(procedure, loop, rewrite))
 
 
 def tile(
