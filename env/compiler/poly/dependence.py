@@ -57,18 +57,18 @@ class Dependences:
         if not self.model.instances:
             return None
         order = self.model.order(positions)
-        return self._example(self.pairs.intersect(order.lex_ge_union_map(order)))
+        return self.example(self.pairs.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""
         inside = [i for i in self.model.instances if var in i.variables]
         if not inside:
             return None
-        same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
-        same_iteration = self._equal(inside, lambda i: (var,))
-        return self._example(self.pairs.intersect(same_run).subtract(same_iteration))
+        same_run = self.same(inside, lambda i: i.variables[: i.variables.index(var)])
+        same_iteration = self.same(inside, lambda i: (var,))
+        return self.example(self.pairs.intersect(same_run).subtract(same_iteration))
 
-    def _equal(
+    def same(
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
     ) -> isl.UnionMap:
         """Pairs of instances whose keys (tuples of variables) are equal."""
@@ -76,7 +76,8 @@ class Dependences:
         mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
         return mapping.apply_range(mapping.reverse())
 
-    def _example(self, pairs: isl.UnionMap) -> Conflict | None:
+    def example(self, pairs: isl.UnionMap) -> Conflict | None:
+        """One of some pairs of instances, None if there are none."""
         if pairs.is_empty():
             return None
         point = _first(pairs)

@@ -37,7 +37,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "!="}
-# Loop variables by name, places among siblings, and affine expressions where another order has them.
+# Loop variables by name, places among siblings, and affine expressions where an order has them.
 # Time vectors have one length, so that isl can compare any two.
 Position = tuple[str | int | Expr, ...]
 

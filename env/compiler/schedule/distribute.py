@@ -28,6 +28,7 @@ from kernelwright.env.compiler.schedule.legal import (
     PLAIN,
     contains,
     keep_order,
+    no_barrier,
     of_kind,
     only_extents,
     part_with,
@@ -65,6 +66,7 @@ def fission(procedure: Procedure, loop: str, at: int | str, second: str | None =
     """
     found = find_loop("fission", procedure, loop)
     of_kind("fission", found, *PLAIN)
+    no_barrier("fission", found)
     around, items = _body(loop, found.body)
     cut = _place(loop, items, at)
     if second is None:
@@ -171,6 +173,7 @@ def merge(procedure: Procedure, loop: str, other: str) -> Procedure:
     first, then = find_loop("merge", procedure, loop), find_loop("merge", procedure, other)
     for each in (first, then):
         of_kind("merge", each, *PLAIN)
+        no_barrier("merge", each)
         no_loads("merge", f"the extent of {each.var}", each.extent)
     if first.kind is not then.kind:
         reason = f"expected loops of one kind, found {loop} {first.kind} and {other} {then.kind}"

@@ -41,6 +41,7 @@ from kernelwright.env.compiler.schedule.legal import (
     PLAIN,
     keep_order,
     loops_of,
+    no_barrier,
     of_kind,
     part_with,
 )
@@ -81,6 +82,7 @@ def unroll_and_jam(procedure: Procedure, loop: str, factor: int) -> Procedure:
     """
     found = find_loop(OP, procedure, loop)
     of_kind(OP, found, LoopKind.SERIAL)
+    no_barrier(OP, found)
     if whole_argument(OP, "a factor", factor, 2) > MAX_UNROLL:
         raise ScheduleError(OP, f"expected a factor of at most {MAX_UNROLL}, found {factor}")
     no_loads(OP, f"the extent of {loop}", found.extent)

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
+    Barrier,
     Expr,
     For,
     LoopKind,
@@ -16,6 +17,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Var,
     loops,
+    statements,
     walk,
 )
 from kernelwright.env.compiler.poly.dependence import Conflict
@@ -65,6 +67,16 @@ def of_kind(op: str, loop: For, *kinds: LoopKind) -> None:
     if loop.kind not in kinds:
         listed = " or ".join(kinds)
         raise ScheduleError(op, f"expected a {listed} loop, found {loop.var} {loop.kind}")
+
+
+def no_barrier(op: str, loop: For) -> None:
+    """Check that no threads wait for one another in a loop.
+
+    Raises:
+        ScheduleError: if they do.
+    """
+    if any(isinstance(node, Barrier) for node in statements(loop.body)):
+        raise ScheduleError(op, f"threads wait for one another in loop {loop.var}")
 
 
 def only_extents(op: str, procedure: Procedure, what: str, node: Expr) -> None:

@@ -23,6 +23,7 @@ from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.compiler.schedule.edit import (
     carried,
+    constant_extent,
     dependences_of,
     find_loop,
     finish,
@@ -33,6 +34,7 @@ from kernelwright.env.compiler.schedule.edit import (
 )
 from kernelwright.env.compiler.schedule.legal import of_kind, part_with
 from kernelwright.env.compiler.schedule.linear import linear
+from kernelwright.env.compiler.schedule.partition import partition
 from kernelwright.env.compiler.schedule.split import split
 
 
@@ -191,7 +193,7 @@ def tile(
           for j in m:
             S(i, j)
 
-    After ``tile("i", "j", 8, 16)``::
+    After ``tile("i", "j", 8, 16)``, where 8 divides n and 16 divides m::
 
         for io in n // 8:
           for jo in m // 16:
@@ -199,10 +201,22 @@ def tile(
               for ji in 16:
                 S(io * 8 + ii, jo * 16 + ji)
 
+    Elsewhere the last blocks have what ``tail`` says, as in `split`; with ``partition`` blocks that
+    are whole run without a guard, and the others in copies of the nest with ``_tail`` behind the
+    names of their loops.
+
     Raises:
         ScheduleError: as `split` and `reorder` do, and if one of these names is taken.
     """
     (io, ii), (jo, ji) = split_names(loop), split_names(inner)
-    procedure = split(procedure, loop, rows, io, ii, tail)
-    procedure = split(procedure, inner, columns, jo, ji, tail)
-    return reorder(procedure, io, jo, ii, ji)
+    partitioned = tail == "partition"
+    blocks: list[str] = []
+    for name, factor, halves in ((loop, rows, (io, ii)), (inner, columns, (jo, ji))):
+        extent = constant_extent(find_loop("tile", procedure, name))
+        procedure = split(procedure, name, factor, *halves, "guard" if partitioned else tail)
+        if partitioned and not (extent is not None and extent % factor == 0):
+            blocks.append(halves[0])
+    procedure = reorder(procedure, io, jo, ii, ji)
+    for block in blocks:
+        procedure = partition(procedure, block)
+    return procedure

@@ -41,8 +41,8 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
-from kernelwright.env.compiler.schedule.facts import Facts, facts_at
-from kernelwright.env.compiler.schedule.legal import keep_order, of_kind, part_with
+from kernelwright.env.compiler.schedule.facts import facts_at
+from kernelwright.env.compiler.schedule.legal import keep_order, no_barrier, of_kind, part_with
 from kernelwright.env.compiler.schedule.linear import linear
 
 OP = "software_pipeline"
@@ -53,8 +53,8 @@ def software_pipeline(procedure: Procedure, loop: str, stages: int = 2) -> Proce
     """Load for the iteration ``stages - 1`` ahead before an iteration computes.
 
     The load stage is the first statements of the body, as far as they only copy into temporaries
-    that are allocated in the body; the rest is the compute stage. Temporaries of both get an axis of
-    ``stages`` buffers. The first loads run before the loop, in loops with ``_head`` behind their
+    that are allocated in the body; the rest is the compute stage. Temporaries of both get an axis
+    of ``stages`` buffers. The first loads run before the loop, in loops with ``_head`` behind their
     names, the last iterations compute after it, with ``_tail``.
 
     Before::
@@ -85,12 +85,15 @@ def software_pipeline(procedure: Procedure, loop: str, stages: int = 2) -> Proce
     """
     found = find_loop(OP, procedure, loop)
     of_kind(OP, found, LoopKind.SERIAL)
+    no_barrier(OP, found)
     if whole_argument(OP, "a number of stages", stages, 2) > MAX_STAGES:
         raise ScheduleError(OP, f"expected at most {MAX_STAGES} stages, found {stages}")
     no_loads(OP, f"the extent of {loop}", found.extent)
     around, first, then = _stages(found)
     _keep_ahead(procedure, loop, len(first), stages - 1)
-    both = [a for a in around if a.tensor.name in tensors_of(Block(first)) & tensors_of(Block(then))]
+    both = [
+        a for a in around if a.tensor.name in tensors_of(Block(first)) & tensors_of(Block(then))
+    ]
     for each in both:
         first, then = (
             tuple(indexed(item, each.tensor.name, Var(_slot(loop))) for item in side)
@@ -100,7 +103,7 @@ def software_pipeline(procedure: Procedure, loop: str, stages: int = 2) -> Proce
     taken = taken_names(procedure)
     ahead = stages - 1
     facts = facts_at(procedure, loop)
-    early = facts.least(whole(ahead), found.extent)
+    short = replace(found, extent=facts.least(whole(ahead), found.extent))
     steady = linear(found.extent).shifted(-ahead).expression()
     last = simplify(Binary("add", Var(loop), facts.greatest(steady, whole(0))))
     shift = simplify(Binary("add", Var(loop), whole(ahead)))
@@ -112,9 +115,9 @@ def software_pipeline(procedure: Procedure, loop: str, stages: int = 2) -> Proce
     )
     nest: Stmt = Block(
         (
-            _ending(replace(found, extent=early), _allocated(own, first), Var(loop), 0, "head", taken),
+            _ending(short, _allocated(own, first), Var(loop), 0, "head", taken),
             replace(found, extent=steady, body=body),
-            _ending(replace(found, extent=early), _allocated(own, then), last, stages, "tail", taken),
+            _ending(short, _allocated(own, then), last, stages, "tail", taken),
         )
     )
     for each in reversed(both):
@@ -135,8 +138,12 @@ def _stages(loop: For) -> tuple[list[Allocate], tuple[Stmt, ...], tuple[Stmt, ..
     while count < len(items) and _copies(items[count], names):
         count += 1
     if not 0 < count < len(items):
-        reason = f"expected loop {loop.var} to copy into temporaries of its own, and then to compute"
-        raise ScheduleError(OP, f"{reason}; found {'only copies' if count else 'no such copy first'}")
+        reason = (
+            f"expected loop {loop.var} to copy into temporaries of its own, and then to compute"
+        )
+        raise ScheduleError(
+            OP, f"{reason}; found {'only copies' if count else 'no such copy first'}"
+        )
     return around, items[:count], items[count:]
 
 
@@ -159,7 +166,9 @@ def _keep_ahead(procedure: Procedure, loop: str, count: int, ahead: int) -> None
         time: Expr = Var(loop) if computes else Binary("sub", Var(loop), whole(ahead))
         return (*instance.position[:place], time, int(computes), *instance.position[place + 2 :])
 
-    reason = f"loading {ahead} iteration{'s' * (ahead > 1)} of {loop} ahead turns a dependence around"
+    reason = (
+        f"loading {ahead} iteration{'s' * (ahead > 1)} of {loop} ahead turns a dependence around"
+    )
     keep_order(OP, part_with(procedure, loop), moved, reason)
 
 
@@ -186,9 +195,7 @@ def _at(body: Stmt, loop: str, index: Expr, stages: int) -> Stmt:
     return replace_variables(body, {loop: index, _slot(loop): slot})
 
 
-def _ending(
-    loop: For, body: Stmt, index: Expr, stages: int, ending: str, taken: set[str]
-) -> Stmt:
+def _ending(loop: For, body: Stmt, index: Expr, stages: int, ending: str, taken: set[str]) -> Stmt:
     """What runs before the loop or after it."""
     piece = copied(replace(loop, body=_at(body, loop.var, index, stages)), ending, taken)
     assert isinstance(piece, For)
