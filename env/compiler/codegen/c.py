@@ -22,6 +22,7 @@ from kernelwright.env.compiler.codegen.expression import (
     depends_on,
     step_of,
 )
+from kernelwright.env.compiler.codegen.stream import can_stream
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
@@ -94,6 +95,8 @@ def generate(procedure: Procedure) -> str:
     emitter.line(f"{head} {{")
     with emitter.indented():
         emitter.statement(procedure.body)
+        if emitter.expressions.streams:
+            emitter.line(f"{names.fence()}();")
     emitter.line("}")
     includes = ["#include <math.h>", "#include <stdint.h>", "#include <stdlib.h>", ""]
     return (
@@ -187,14 +190,11 @@ class _Emitter:
             case For(var, extent, body, LoopKind.UNROLLED):
                 for copy in self._copies(var, extent, body):
                     self.statement(copy)
-            case For(var, extent, body, kind):
+            case For(var, extent, body, LoopKind.PARALLEL):
                 pragma = "#pragma omp parallel for schedule(static)"
-                self._loop(
-                    var,
-                    extent,
-                    lambda: self.statement(body),
-                    pragma if kind is LoopKind.PARALLEL else None,
-                )
+                self._loop(var, extent, lambda: self._thread(body), pragma)
+            case For(var, extent, body, _):
+                self._loop(var, extent, lambda: self.statement(body))
             case If(condition, then):
                 self.line(f"if ({self.expressions.scalar(condition, LOOSE)}) {{")
                 with self.indented():
@@ -238,6 +238,15 @@ class _Emitter:
         if loaded:
             self._level -= 1
             self.line("}")
+
+    def _thread(self, body: Stmt) -> None:
+        """An iteration of a parallel loop."""
+        before, self.expressions.streams = self.expressions.streams, False
+        self.statement(body)
+        if self.expressions.streams:
+            # What a thread stores past the caches only its own fence orders.
+            self.line(f"{names.fence()}();")
+        self.expressions.streams = before
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)
@@ -300,8 +309,8 @@ class _Emitter:
 
     def _vector_statement(self, node: Stmt, lanes: Lanes) -> None:
         match node:
-            case Store(tensor, indices, value, reduce):
-                text = self._vector_store(tensor, indices, value, reduce, lanes)
+            case Store():
+                text = self._vector_store(node, lanes)
                 if text is None:
                     self._one_by_one(node, lanes)
                 else:
@@ -342,19 +351,21 @@ class _Emitter:
     def _one_by_one(self, node: Stmt, lanes: Lanes) -> None:
         self._loop(lanes.var, whole(lanes.count), lambda: self.statement(node))
 
-    def _vector_store(
-        self, tensor: str, indices: tuple[Expr, ...], value: Expr, reduce: str | None, lanes: Lanes
-    ) -> str | None:
+    def _vector_store(self, node: Store, lanes: Lanes) -> str | None:
         """The store of all lanes as one statement, None if it has no such form."""
+        tensor, indices, reduce = node.tensor, node.indices, node.reduce
         dtype = self.expressions.tensors[tensor].dtype
         if not self.expressions.has_vectors(dtype, lanes) or reduce not in (None, "add", "mul"):
             return None
         if step_of(self.expressions.flat(tensor, indices), lanes.var) != 1:
             return None
-        text = self.expressions.vector(value, lanes, dtype, LOOSE)
+        text = self.expressions.vector(node.value, lanes, dtype, LOOSE)
         if text is None:
             return None
         target = self.expressions.vector_element(tensor, indices, lanes, const="")
+        if node.stream and reduce is None and can_stream(dtype, lanes.count):
+            helper = self.expressions.stream(dtype, lanes)
+            return f"{helper}({self.expressions.first_lane(tensor, indices, lanes)}, {text});"
         return self._store(target, tensor, text, reduce)
 
 

@@ -9,12 +9,14 @@ from kernelwright.env.compiler.ir.names import is_free, is_free_function
 
 __all__ = [
     "extent",
+    "fence",
     "floor_division",
     "is_free",
     "is_free_function",
     "maximum",
     "minimum",
     "modulo",
+    "stream",
     "vector_type",
 ]
 
@@ -48,3 +50,13 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
+
+
+def stream(dtype: str, lanes: int) -> str:
+    """The helper that stores a vector past the caches."""
+    return f"kw_stream_{vector_type(dtype, lanes)}"
+
+
+def fence() -> str:
+    """The helper that waits for such stores."""
+    return "kw_fence"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Allocate, Block, Expr, For, If, Procedure, Stmt, Var
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import simplify
+from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.model import Instance, Position
 from kernelwright.env.compiler.schedule.copies import expanded, indexed, rewritten, tensors_of
 from kernelwright.env.compiler.schedule.defaults import copied_name
@@ -24,6 +24,7 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_variables,
     taken_names,
 )
+from kernelwright.env.compiler.schedule.facts import facts_at
 from kernelwright.env.compiler.schedule.legal import (
     PLAIN,
     contains,
@@ -82,7 +83,8 @@ def fission(procedure: Procedure, loop: str, at: int | str, second: str | None =
         elif all(wrapper.tensor.name in tensors_of(Block(side)) for side in sides):
             name = wrapper.tensor.name
             only_extents("fission", procedure, f"the size of {name}, one a {loop},", found.extent)
-            shared.append(replace(wrapper, tensor=expanded(wrapper.tensor, found.extent)))
+            count = facts_at(procedure, loop).greatest(found.extent, whole(0))
+            shared.append(replace(wrapper, tensor=expanded(wrapper.tensor, count)))
     loops = []
     for side in sides:
         body: Stmt = Block(side)

@@ -36,6 +36,7 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
+from kernelwright.env.compiler.schedule.facts import facts_at
 from kernelwright.env.compiler.schedule.kind import MAX_UNROLL
 from kernelwright.env.compiler.schedule.legal import (
     PLAIN,
@@ -94,10 +95,12 @@ def unroll_and_jam(procedure: Procedure, loop: str, factor: int) -> Procedure:
     taken = taken_names(procedure)
     outer = spare_half(loop, "o", taken)
     taken.add(outer)
-    blocks = floor_division(linear(found.extent), factor)
+    # A negative extent means no iterations, and has whole blocks below 0.
+    count = facts_at(procedure, loop).greatest(found.extent, whole(0))
+    blocks = floor_division(linear(count), factor)
     done = blocks.scaled(factor)
     _keep_jammed(procedure, found, factor, done)
-    tail = _tail(found, done, taken)
+    tail = _tail(found, count, done, taken)
     body = _Jam(loop, outer, factor, taken).statement(found.body)
     main = For(outer, blocks.expression(), body)
     return finish(OP, replace_loop(procedure, loop, lambda _: Block((main, tail))))
@@ -117,9 +120,9 @@ def _check_inside(loop: For) -> None:
             no_loads(OP, f"a guard in {loop.var}", node.condition)
 
 
-def _tail(loop: For, done: Linear, taken: set[str]) -> Stmt:
+def _tail(loop: For, count: Expr, done: Linear, taken: set[str]) -> Stmt:
     """The iterations that are left after whole blocks."""
-    rest = linear(loop.extent).plus(done, -1).expression()
+    rest = linear(count).plus(done, -1).expression()
     index = simplify(Binary("add", done.expression(), Var(loop.var)))
     body = replace_variables(loop.body, {loop.var: index})
     return copied(replace(loop, extent=rest, body=body), "tail", taken)

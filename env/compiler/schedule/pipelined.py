@@ -138,12 +138,8 @@ def _stages(loop: For) -> tuple[list[Allocate], tuple[Stmt, ...], tuple[Stmt, ..
     while count < len(items) and _copies(items[count], names):
         count += 1
     if not 0 < count < len(items):
-        reason = (
-            f"expected loop {loop.var} to copy into temporaries of its own, and then to compute"
-        )
-        raise ScheduleError(
-            OP, f"{reason}; found {'only copies' if count else 'no such copy first'}"
-        )
+        reason = f"expected loop {loop.var} to copy into temporaries of its own, then to compute"
+        raise ScheduleError(OP, f"{reason}; found {'only copies' if count else 'no copy first'}")
     return around, items[:count], items[count:]
 
 
@@ -166,9 +162,7 @@ def _keep_ahead(procedure: Procedure, loop: str, count: int, ahead: int) -> None
         time: Expr = Var(loop) if computes else Binary("sub", Var(loop), whole(ahead))
         return (*instance.position[:place], time, int(computes), *instance.position[place + 2 :])
 
-    reason = (
-        f"loading {ahead} iteration{'s' * (ahead > 1)} of {loop} ahead turns a dependence around"
-    )
+    reason = f"loading {ahead} of {loop} ahead turns a dependence around"
     keep_order(OP, part_with(procedure, loop), moved, reason)
 
 
