@@ -11,6 +11,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
     Block,
+    Const,
     Expr,
     For,
     If,
@@ -28,6 +29,8 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.schedule.defaults import copied_name
+
+_SMALL = ("register", "stack")
 
 
 def copied(node: Stmt, ending: str, taken: set[str]) -> Stmt:
@@ -84,7 +87,9 @@ def _other_tensors(node: Expr, tensors: dict[str, str]) -> Expr:
 
 def expanded(tensor: Tensor, count: Expr) -> Tensor:
     """A temporary with an axis in front: one for each of ``count`` iterations."""
-    return replace(tensor, shape=(count, *tensor.shape))
+    # What the caller's extents decide fits no register, and a stack perhaps not.
+    scope = tensor.scope if isinstance(count, Const) or tensor.scope not in _SMALL else "auto"
+    return replace(tensor, shape=(count, *tensor.shape), scope=scope)
 
 
 def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:

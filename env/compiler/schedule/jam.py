@@ -150,7 +150,9 @@ class _Jam:
             case Allocate(tensor, body):
                 inside = indexed(body, tensor.name, Var(_inner(self._loop)))
                 return Allocate(expanded(tensor, whole(self._factor)), self.statement(inside))
-        raise ScheduleError(OP, f"expected loops, guards and temporaries, found {node}")
+        raise ScheduleError(
+            OP, f"expected loops, guards and temporaries, found a {type(node).__name__}"
+        )
 
     def _joined(self, items: tuple[Stmt, ...]) -> list[Stmt]:
         """Statements with loops one by one, those without together as far as they follow each

@@ -130,13 +130,7 @@ def prefetch(
     touched = [
         access
         for access in _accesses(found.body, tensor, (), ())
-        if any(mentions(index, loop) for index in access.indices)
-        and all(
-            part.tensor in inputs
-            for index in access.indices
-            for part in walk(index)
-            if isinstance(part, Load)
-        )
+        if any(mentions(index, loop) for index in access.indices) and _known(access, inputs)
     ]
     if not touched:
         reason = f"expected loop {loop} to touch elements of {tensor} known ahead, found none"
@@ -165,6 +159,27 @@ class _Access:
     guards: tuple[Expr, ...]
     is_write: bool
     is_certain: bool
+
+
+def _known(access: _Access, inputs: set[str]) -> bool:
+    """Whether the indices can be computed ahead: what they load is there, and has its value."""
+    loaded = [p for index in access.indices for p in walk(index) if isinstance(p, Load)]
+    return not loaded or (
+        all(load.tensor in inputs for load in loaded)
+        and access.is_certain
+        and len(_guards(access)) == len(access.guards)
+    )
+
+
+def _guards(access: _Access) -> list[Expr]:
+    """The guards that can be tested ahead, on the loops that the element depends on alone."""
+    needed = _needed(access)
+    return [
+        guard
+        for guard in access.guards
+        if not any(isinstance(part, Load) for part in walk(guard))
+        and all(each in needed for each in access.loops if mentions(guard, each.var))
+    ]
 
 
 def _accesses(
@@ -239,12 +254,7 @@ def _ask(
     ahead = simplify(Binary("add", Var(loop.var), whole(distance)))
     values: dict[str, Expr] = {loop.var: ahead}
     needed = _needed(access)
-    guards = [
-        guard
-        for guard in access.guards
-        if not any(isinstance(part, Load) for part in walk(guard))
-        and all(each in needed for each in access.loops if mentions(guard, each.var))
-    ]
+    guards = _guards(access)
     certain = access.is_certain and len(guards) == len(access.guards)
     along = next((each for each in reversed(needed) if _is_contiguous(each, access, needed)), None)
     around: list[For] = []

@@ -12,6 +12,7 @@ from dataclasses import replace
 import islpy as isl
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.dtypes import INTEGERS
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -22,6 +23,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Tensor,
+    Unary,
     statements,
     walk,
 )
@@ -36,7 +38,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
-from kernelwright.env.compiler.schedule.copies import expressions, rewritten
+from kernelwright.env.compiler.schedule.copies import expressions, rewritten, stores
 from kernelwright.env.compiler.schedule.edit import dependences_of, replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
 from kernelwright.env.compiler.schedule.legal import no_barrier, part_with
@@ -57,7 +59,7 @@ def rounded_up(procedure: Procedure, loop: For, rounded: Expr) -> Procedure:
     limit = affine_text(loop.extent)
     if limit is None:
         raise ScheduleError(OP, f"expected an affine extent of {loop.var} to round up")
-    _check_values(loop)
+    _check_values(procedure, loop)
     longer = replace_loop(procedure, loop.var, lambda node: replace(node, extent=rounded))
     found = _Extra(longer, loop.var, limit, rounded)
     if found.iterations.is_empty():
@@ -67,8 +69,15 @@ def rounded_up(procedure: Procedure, loop: For, rounded: Expr) -> Procedure:
     return found.grown()
 
 
-def _check_values(loop: For) -> None:
+def _check_values(procedure: Procedure, loop: For) -> None:
     """Refuse what may go wrong on numbers that no one meant to be computed."""
+    own = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
+    dtypes = {tensor.name: tensor.dtype for tensor in (*procedure.tensors, *own)}
+    for store in stores(loop.body):
+        computes = store.reduce is not None or isinstance(store.value, Binary | Unary)
+        if dtypes[store.tensor] in INTEGERS and computes:
+            reason = f"an iteration beyond the extent may compute what {store.tensor} cannot hold"
+            raise ScheduleError(OP, f"round_up: {reason}")
     for root in expressions(loop.body):
         for node in walk(root):
             match node:

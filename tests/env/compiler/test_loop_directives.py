@@ -40,6 +40,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Load,
     Procedure,
+    Select,
     Store,
     Tensor,
     Var,
@@ -195,6 +196,28 @@ def forwarding(n=6):
     return filled("A", whole(n), whole(1), For("i", whole(n - 1), inner))
 
 
+def counted():
+    """Whole numbers that grow with the iterations."""
+    tensors = (tensor("x", 8, dtype="int32"), tensor("y", 6, dtype="int32", role="output"))
+    square = Binary("mul", Load("x", (I,)), Load("x", (I,)))
+    use = Load("t", (Var("j"),))
+    body = Block(
+        (
+            For("i", whole(6), Store("t", (I,), square)),
+            For("j", whole(6), Store("y", (Var("j"),), use)),
+        )
+    )
+    return verify(Procedure("f", (), tensors, Allocate(Tensor("t", (whole(6),), "int32"), body)))
+
+
+def gathered_in_part():
+    """Indices that are only there for the first iterations."""
+    element = Load("x", (Load("p", (I,)),))
+    value = Select(Binary("lt", I, whole(3)), element, f32(0.0))
+    tensors = (tensor("x", 8), tensor("p", 3, dtype="int64"), tensor("y", 6, role="output"))
+    return verify(Procedure("f", (), tensors, For("i", whole(6), Store("y", (I,), value))))
+
+
 REFUSED = [
     # fission
     (two_rows(), "fission('i', 2)", "a loop or a number of statements from 1 to 1, found 2"),
@@ -272,6 +295,7 @@ REFUSED = [
     (matmul(), "stream_store('A')", "expected an output, found input A"),
     (matmul(), "stream_store('Z')", "one of the tensors A, B, C, found 'Z'"),
     (matmul(), "prefetch('A', 'j', 2)", "to touch elements of A known ahead, found none"),
+    (gathered_in_part(), "prefetch('x', 'i', 1)", "elements of x known ahead, found none"),
     (matmul(), "prefetch('A', 'i', 2, 4)", "a locality of 0 to 3, found 4"),
     (matmul(), "prefetch('A', 'i', 0)", "a distance of at least 1, found 0"),
     (row_buffer(guard=False), "prefetch('t', 'i', 1)", "to touch elements of t known ahead"),
