@@ -9,13 +9,11 @@ from dataclasses import replace
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
-    Binary,
-    Block,
     Const,
     Expr,
     For,
-    If,
     Load,
+    Prefetch,
     Stmt,
     Store,
     Tensor,
@@ -62,11 +60,9 @@ def renamed(node: Stmt, variables: dict[str, Expr], tensors: dict[str, str]) -> 
                 return replace(each, var=new.name)
             case Allocate(tensor, _) if tensor.name in tensors:
                 return replace(each, tensor=replace(tensor, name=tensors[tensor.name]))
-            case Block() | If() | For() | Allocate():
-                return each
-        # Every other statement that has a tensor has its name.
-        name = getattr(each, "tensor", None)
-        return replace(each, tensor=tensors[name]) if name in tensors else each  # type: ignore[call-arg]
+            case Store() | Prefetch() if each.tensor in tensors:
+                return replace(each, tensor=tensors[each.tensor])
+        return each
 
     def expression(each: Expr) -> Expr:
         return simplify(substitute(_other_tensors(each, tensors), variables))
@@ -104,8 +100,8 @@ def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:
         return each
 
     def statement(each: Stmt) -> Stmt:
-        if not isinstance(each, Allocate) and getattr(each, "tensor", None) == tensor:
-            return replace(each, indices=(index, *each.indices))  # type: ignore[call-arg, attr-defined]
+        if isinstance(each, Store | Prefetch) and each.tensor == tensor:
+            return replace(each, indices=(index, *each.indices))
         return each
 
     return map_statements(node, expression, statement)
@@ -113,7 +109,7 @@ def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:
 
 def tensors_of(node: Stmt) -> set[str]:
     """The tensors that a statement reads or writes, its own temporaries among them."""
-    found = {str(t) for s in statements(node) if isinstance(t := getattr(s, "tensor", None), str)}
+    found = {s.tensor for s in statements(node) if isinstance(s, Store | Prefetch)}
     return found | {part.tensor for part in loads(node)}
 
 
@@ -145,8 +141,3 @@ def stores(node: Stmt) -> tuple[Store, ...]:
 def rewritten(node: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:
     """The statement with a function applied to all below it, from the bottom up."""
     return map_statements(node, lambda each: each, statement)
-
-
-def plus(left: Expr, right: Expr) -> Expr:
-    """A simplified sum."""
-    return simplify(Binary("add", left, right))

@@ -198,7 +198,8 @@ def _free_range(loop: For, facts: Facts) -> Range | None:
                 )
     if not starts and not ends:
         return None
-    start, end = whole(0), loop.extent
+    start: Expr = whole(0)
+    end = loop.extent
     for each in starts:
         start = facts.greatest(start, each)
     for each in ends:
