@@ -36,6 +36,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
     Cast,
+    Const,
     For,
     If,
     Load,
@@ -45,9 +46,11 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Var,
     loops,
+    substitute,
+    walk,
 )
 from kernelwright.env.compiler.ir.printer import print_procedure
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.pipeline import compile_procedure
 from kernelwright.env.compiler.runtime.cache import BuildCache
@@ -218,6 +221,20 @@ def gathered_in_part():
     return verify(Procedure("f", (), tensors, For("i", whole(6), Store("y", (I,), value))))
 
 
+def below(n=6):
+    """Every element of z is the one of y below."""
+    k = Var("k")
+    tensors = (
+        tensor("x", n),
+        tensor("y", n, role="output"),
+        tensor("z", n, role="output"),
+    )
+    first = For("i", whole(n), Store("y", (I,), Load("x", (I,))))
+    next_one = Binary("min", Binary("add", k, whole(1)), whole(n - 1))
+    second = For("k", whole(n), Store("z", (k,), Load("y", (next_one,))))
+    return verify(Procedure("f", (), tensors, Block((first, second))))
+
+
 REFUSED = [
     # fission
     (two_rows(), "fission('i', 2)", "a loop or a number of statements from 1 to 1, found 2"),
@@ -235,6 +252,9 @@ REFUSED = [
     # reverse
     (prefix_sum(), "reverse('i')", r"cannot be reversed \(.*must run before"),
     (matmul(), "unroll('i')\nreverse('i')", "a serial loop, found i unrolled"),
+    (shift_down(), "reverse('i')", r"cannot be reversed \(A.*must run before"),
+    (seidel(), "reverse('j')", r"cannot be reversed \(A.*must run before"),
+    (below(), "merge('i', 'k')", r"k cannot run along with i \(z.*must run before"),
     # peel and partition
     (transpose(), "peel('i', 0)", "expected iterations to peel, found none"),
     (transpose(), "peel('i', -1)", "a number of first iterations of at least 0, found -1"),
@@ -308,6 +328,76 @@ def test_what_may_not_be_applied_is_refused_with_a_reason(procedure, trace, mess
         apply_trace(verify(procedure), parse_trace(trace))
     # What others are made of refuses under its own name.
     assert caught.value.op in (parse_trace(trace)[-1].op, "split", "partition")
+
+
+def touched(procedure):
+    """What every run of a store touches: (loop variables, elements, whether they are written)."""
+    found = []
+
+    def elements(node, values):
+        for part in walk(node):
+            if isinstance(part, Load) and not any(isinstance(i, Load) for i in part.indices):
+                place = tuple(number(index, values) for index in part.indices)
+                found[-1][1].append((part.tensor, place, False))
+
+    def number(node, values):
+        out = simplify(substitute(node, {name: whole(v) for name, v in values.items()}))
+        assert isinstance(out, Const)
+        return out.value
+
+    def run(node, values):
+        match node:
+            case For(var, extent, body, _):
+                for i in range(number(extent, values)):
+                    run(body, {**values, var: i})
+            case If(condition, then):
+                if number(condition, values):
+                    run(then, values)
+            case Block(items):
+                for item in items:
+                    run(item, values)
+            case Allocate(_, body):
+                run(body, values)
+            case Store(name, indices, value, _):
+                found.append((values, []))
+                elements(value, values)
+                place = tuple(number(index, values) for index in indices)
+                found[-1][1].append((name, place, True))
+
+    run(procedure.body, {})
+    return found
+
+
+def test_the_counterexamples_of_refusals_are_such():
+    """Both iterations exist, in that order, and touch one element, which one of them writes."""
+    seen = 0
+    for procedure, trace, _ in REFUSED:
+        *before, last = parse_trace(trace)
+        at = apply_trace(verify(procedure), before)
+        try:
+            apply(at, last)
+        except ScheduleError as error:
+            if error.conflict is None or last.args[-1:] == ("round_up",):
+                continue
+            points = re.findall(r"\(((?:\w+=\d+(?:, )?)+)\)", error.conflict)
+            first, second = (
+                {k: int(v) for k, v in (item.split("=") for item in point.split(", "))}
+                for point in points
+            )
+        runs = touched(at)
+        earlier = [n for n, (values, _) in enumerate(runs) if values == first]
+        later = [n for n, (values, _) in enumerate(runs) if values == second]
+        shared = [
+            a
+            for n in earlier
+            for m in later
+            for a in runs[n][1]
+            for b in runs[m][1]
+            if n <= m and a[:2] == b[:2] and (a[2] or b[2])
+        ]
+        assert shared, (trace, first, second)
+        seen += 1
+    assert seen >= 6
 
 
 def test_a_fission_that_reads_ahead_is_refused_with_two_iterations():
