@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -42,15 +43,17 @@ class Dependences:
     def __init__(self, procedure: Procedure) -> None:
         self.model: Model = build_model(procedure)
         self._by_name = {i.name: i for i in self.model.instances}
-        if not self.model.instances:
-            return
+
+    @cached_property
+    def pairs(self) -> isl.UnionMap:
+        """First instance → second instance."""
         writes, reads = self.model.writes(), self.model.reads()
         meet = writes.apply_range(writes.reverse())
         if not reads.is_empty():
             meet = meet.union(writes.apply_range(reads.reverse()))
             meet = meet.union(reads.apply_range(writes.reverse()))
         order = self.model.order()
-        self.pairs: isl.UnionMap = meet.intersect(order.lex_lt_union_map(order)).coalesce()
+        return meet.intersect(order.lex_lt_union_map(order)).coalesce()
 
     def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
         """A pair that another order runs the other way round, or None if the order is legal."""

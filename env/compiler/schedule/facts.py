@@ -19,7 +19,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
-    Load,
     LoopKind,
     Procedure,
     Select,
@@ -33,7 +32,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import EMPTY, FALSE, TRUE, simplify
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.schedule.linear import linear, mentions
+from kernelwright.env.compiler.schedule.linear import is_total, linear, mentions
 
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _DECIDABLE = (*_OPPOSITE, "and", "or")
@@ -218,7 +217,7 @@ def _lifted(loop: For, facts: Facts) -> Stmt:
     outside: list[Expr] = []
     inside: list[Expr] = []
     body = loop.body
-    while isinstance(body, If) and not any(isinstance(p, Load) for p in walk(body.condition)):
+    while isinstance(body, If) and is_total(body.condition):
         limit = _limit(body.condition, loop, facts.extents)
         if not mentions(body.condition, loop.var):
             outside.append(body.condition)

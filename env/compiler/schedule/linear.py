@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Unary, Var, walk
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Unary, Var, walk
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 
 
@@ -104,3 +104,19 @@ def floor_division(form: Linear, divisor: int) -> Linear:
 def mentions(node: Expr, var: str) -> bool:
     """Whether an expression reads a variable."""
     return any(isinstance(part, Var) and part.name == var for part in walk(node))
+
+
+def is_total(node: Expr) -> bool:
+    """Whether an expression can be computed anywhere: it reads no memory, which may change, and
+    divides by nothing that may be 0.
+    """
+    return not any(isinstance(part, Load) or _may_divide_by_0(part) for part in walk(node))
+
+
+def _may_divide_by_0(node: Expr) -> bool:
+    match node:
+        case Binary("floordiv" | "mod", _, Const(value, _)):
+            return not value
+        case Binary("floordiv" | "mod", _, _):
+            return True
+    return False

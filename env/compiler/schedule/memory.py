@@ -44,7 +44,7 @@ from kernelwright.env.compiler.schedule.edit import (
     whole_argument,
 )
 from kernelwright.env.compiler.schedule.legal import of_kind
-from kernelwright.env.compiler.schedule.linear import linear, mentions
+from kernelwright.env.compiler.schedule.linear import is_total, linear, mentions
 
 LINE_BYTES = 64
 MAX_LOCALITY = 3
@@ -162,9 +162,11 @@ class _Access:
 
 
 def _known(access: _Access, inputs: set[str]) -> bool:
-    """Whether the indices can be computed ahead: what they load is there, and has its value."""
+    """Whether the indices can be computed ahead: where they load or divide, the iteration must be
+    certain to do so too, and find the same.
+    """
     loaded = [p for index in access.indices for p in walk(index) if isinstance(p, Load)]
-    return not loaded or (
+    return all(map(is_total, access.indices)) or (
         all(load.tensor in inputs for load in loaded)
         and access.is_certain
         and len(_guards(access)) == len(access.guards)
@@ -177,7 +179,7 @@ def _guards(access: _Access) -> list[Expr]:
     return [
         guard
         for guard in access.guards
-        if not any(isinstance(part, Load) for part in walk(guard))
+        if is_total(guard)
         and all(each in needed for each in access.loops if mentions(guard, each.var))
     ]
 

@@ -16,7 +16,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
-    Load,
     LoopKind,
     Procedure,
     Select,
@@ -38,7 +37,13 @@ from kernelwright.env.compiler.schedule.edit import (
 )
 from kernelwright.env.compiler.schedule.facts import Facts, facts_at, opposite, simplified
 from kernelwright.env.compiler.schedule.legal import of_kind
-from kernelwright.env.compiler.schedule.linear import Linear, floor_division, linear, mentions
+from kernelwright.env.compiler.schedule.linear import (
+    Linear,
+    floor_division,
+    is_total,
+    linear,
+    mentions,
+)
 
 _KINDS = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED)
 
@@ -256,7 +261,7 @@ def _usable(condition: Expr, var: str) -> Iterator[Expr]:
             yield from _usable(left, var)
             yield from _usable(right, var)
         case Binary("lt" | "le" | "gt" | "ge", _, _):
-            if mentions(condition, var) and not any(isinstance(p, Load) for p in walk(condition)):
+            if mentions(condition, var) and is_total(condition):
                 yield condition
 
 

@@ -400,6 +400,19 @@ def test_the_counterexamples_of_refusals_are_such():
     assert seen >= 6
 
 
+def test_what_may_divide_by_nothing_stays_inside():
+    """Where m is 0 the guard is never tested."""
+    guard = Binary("lt", Binary("floordiv", I, Var("m")), Binary("sub", Var("n"), I))
+    nest = For("i", Var("n"), For("j", Var("m"), If(guard, Store("y", (I, Var("j")), f32(1.0)))))
+    first = For("a", Var("n"), For("b", Var("m"), Store("y", (Var("a"), Var("b")), f32(0.0))))
+    tensors = (tensor("y", "n", "m", role="output"),)
+    procedure = verify(Procedure("f", ("n", "m"), tensors, Block((first, nest))))
+    with pytest.raises(ScheduleError, match="found none"):
+        apply(procedure, D("partition", "i"))
+    trace = parse_trace("peel('i', 1)\nprefetch('y', 'i', 1)\nspecialize('n == 5')")
+    assert_same(procedure, apply_trace(procedure, trace))
+
+
 def test_a_fission_that_reads_ahead_is_refused_with_two_iterations():
     body = Block(
         (
