@@ -38,10 +38,10 @@ def _point(values: tuple[tuple[str, int], ...]) -> str:
 
 
 class Dependences:
-    """The dependences of a procedure in program order."""
+    """The dependences of a procedure, or of some of its instances, in program order."""
 
-    def __init__(self, procedure: Procedure) -> None:
-        self.model: Model = build_model(procedure)
+    def __init__(self, program: Procedure | Model) -> None:
+        self.model = program if isinstance(program, Model) else build_model(program)
         self._by_name = {i.name: i for i in self.model.instances}
 
     @cached_property

@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Const,
     Expr,
     For,
+    Load,
     Procedure,
     Stmt,
     Tensor,
@@ -35,10 +36,11 @@ from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
     affine_text,
+    build_model,
     condition_text,
     isl_name,
 )
-from kernelwright.env.compiler.schedule.copies import expressions, rewritten, stores
+from kernelwright.env.compiler.schedule.copies import expressions, rewritten, stores, tensors_of
 from kernelwright.env.compiler.schedule.edit import dependences_of, replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
 from kernelwright.env.compiler.schedule.legal import no_barrier, part_with
@@ -96,8 +98,8 @@ class _Extra:
 
     def __init__(self, procedure: Procedure, loop: str, limit: str, rounded: Expr) -> None:
         self._procedure, self._rounded = procedure, rounded
-        self._dependences = Dependences(procedure)
-        self._model = model = self._dependences.model
+        self._model = model = _around(build_model(procedure), loop)
+        self._dependences = Dependences(model)
         beyond = _union(
             model.parameters,
             [
@@ -233,6 +235,23 @@ def shift_inwards(procedure: Procedure, loop: For, extent: int, factor: int) -> 
     if conflict is not None:
         reason = f"shift_inwards: iterations of {loop.var} that run again read what was overwritten"
         raise ScheduleError(OP, reason, str(conflict))
+
+
+def _around(model: Model, loop: str) -> Model:
+    """The instances in a loop, and all others that touch what these touch."""
+    touched: set[str] = set()
+    for instance in model.instances:
+        if loop in instance.variables:
+            touched |= _tensors(instance)
+    kept = [i for i in model.instances if loop in i.variables or touched & _tensors(i)]
+    return Model(tuple(kept), model.extents)
+
+
+def _tensors(instance: Instance) -> set[str]:
+    """What an instance reads and writes."""
+    roots = (*instance.conditions, *(each.extent for each in instance.loops))
+    read = {part.tensor for root in roots for part in walk(root) if isinstance(part, Load)}
+    return tensors_of(instance.store) | read
 
 
 def _exact(model: Model, instances: Sequence[Instance]) -> isl.UnionSet:
