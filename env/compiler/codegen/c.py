@@ -29,6 +29,7 @@ from kernelwright.env.compiler.codegen.memory import (
     places,
     touches,
 )
+from kernelwright.env.compiler.codegen.stream import can_stream
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -95,6 +96,8 @@ def generate(procedure: Procedure) -> str:
     emitter.line(f"{head} {{")
     with emitter.indented():
         emitter.statement(procedure.body)
+        if emitter.expressions.streams:
+            emitter.line(f"{names.fence()}();")
     emitter.line("}")
     includes = ["#include <math.h>", "#include <stdint.h>", "#include <stdlib.h>", ""]
     return (
@@ -241,14 +244,9 @@ class _Emitter:
                     self.statement(copy)
             case For(var, extent, body, LoopKind.PARALLEL):
                 pragma = "#pragma omp parallel for schedule(static)"
-                self._loop(var, extent, lambda: self._own(body), pragma)
+                self._loop(var, extent, lambda: self._thread(body), pragma)
             case For(var, extent, body, _):
                 self._loop(var, extent, lambda: self.statement(body))
-
-    def _own(self, body: Stmt) -> None:
-        """An iteration of a parallel loop, with memory of its own."""
-        with self._outside(body):
-            self.statement(body)
 
     def _loop(
         self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
@@ -272,6 +270,16 @@ class _Emitter:
         if loaded:
             self._level -= 1
             self.line("}")
+
+    def _thread(self, body: Stmt) -> None:
+        """An iteration of a parallel loop, with memory of its own."""
+        before, self.expressions.streams = self.expressions.streams, False
+        with self._outside(body):
+            self.statement(body)
+        if self.expressions.streams:
+            # What a thread stores past the caches only its own fence orders.
+            self.line(f"{names.fence()}();")
+        self.expressions.streams = before
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)
@@ -358,8 +366,8 @@ class _Emitter:
 
     def _vector_statement(self, node: Stmt, lanes: Lanes) -> None:
         match node:
-            case Store(tensor, indices, value, reduce):
-                text = self._vector_store(tensor, indices, value, reduce, lanes)
+            case Store():
+                text = self._vector_store(node, lanes)
                 if text is None:
                     self._one_by_one(node, lanes)
                 else:
@@ -407,19 +415,22 @@ class _Emitter:
             return
         self._loop(lanes.var, whole(lanes.count), lambda: self.statement(node))
 
-    def _vector_store(
-        self, tensor: str, indices: tuple[Expr, ...], value: Expr, reduce: str | None, lanes: Lanes
-    ) -> str | None:
+    def _vector_store(self, node: Store, lanes: Lanes) -> str | None:
         """The store of all lanes as one statement, None if it has no such form."""
+        tensor, indices, reduce = node.tensor, node.indices, node.reduce
         dtype = self.expressions.tensors[tensor].dtype
         if not self.expressions.has_vectors(dtype, lanes) or reduce not in (None, "add", "mul"):
             return None
         if step_of(self.expressions.flat(tensor, indices), lanes.var) != 1:
             return None
-        text = self.expressions.vector(value, lanes, dtype, LOOSE)
+        text = self.expressions.vector(node.value, lanes, dtype, LOOSE)
         if text is None:
             return None
         target = self.expressions.vector_element(tensor, indices, lanes, const="")
+        in_memory = tensor not in self.expressions.registers
+        if node.stream and in_memory and reduce is None and can_stream(dtype, lanes.count):
+            helper = self.expressions.stream(dtype, lanes)
+            return f"{helper}({self.expressions.first_lane(tensor, indices, lanes)}, {text});"
         return self._store(target, tensor, text, reduce)
 
 

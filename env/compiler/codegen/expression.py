@@ -10,6 +10,7 @@ from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.memory import flat
+from kernelwright.env.compiler.codegen.stream import fence_helper, stream_helper
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
@@ -90,6 +91,8 @@ class Expressions:
     def __init__(self, procedure: Procedure) -> None:
         self.tensors: dict[str, Tensor] = {t.name: t for t in procedure.tensors}
         self._helpers: set[str] = set()
+        # Whether anything is stored past the caches.
+        self.streams = False
         self._vectors: set[tuple[str, int]] = set()
         # Temporaries in local variables, with how many elements each of those holds.
         self.registers: dict[str, int] = {}
@@ -233,6 +236,12 @@ class Expressions:
         )
         return name
 
+    def stream(self, dtype: str, lanes: Lanes) -> str:
+        """The helper that stores all lanes past the caches."""
+        self._helpers |= {stream_helper(dtype, lanes.count), fence_helper()}
+        self.streams = True
+        return names.stream(dtype, lanes.count)
+
     def _integer_helper(self, op: str, dtype: str) -> str:
         name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)
         # -1 apart: the least number divided by it traps.
@@ -292,12 +301,17 @@ class Expressions:
         self, tensor: str, indices: tuple[Expr, ...], lanes: Lanes, *, const: str
     ) -> str:
         """The elements of all lanes, which lie side by side, to read or to write."""
-        first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
         if tensor in self.registers:
+            first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
             assert isinstance(first, Const)
             return names.register(tensor, int(first.value) // self.registers[tensor])
         kind = self._vector_name(self.tensors[tensor].dtype, lanes)
-        return f"*({const}{kind} *)({tensor} + {self.scalar(first, 12)})"
+        return f"*({const}{kind} *)({self.first_lane(tensor, indices, lanes)})"
+
+    def first_lane(self, tensor: str, indices: tuple[Expr, ...], lanes: Lanes) -> str:
+        """The address of the first lane's element."""
+        first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
+        return f"{tensor} + {self.scalar(first, 12)}"
 
 
 def _wide(node: Expr) -> str:

@@ -9,6 +9,7 @@ from kernelwright.env.compiler.ir.names import is_free, is_free_function
 
 __all__ = [
     "extent",
+    "fence",
     "floor_division",
     "is_free",
     "is_free_function",
@@ -16,6 +17,7 @@ __all__ = [
     "minimum",
     "modulo",
     "register",
+    "stream",
     "vector_type",
 ]
 
@@ -54,3 +56,13 @@ def extent(var: str) -> str:
 def register(tensor: str, number: int) -> str:
     """A local variable that holds elements of a temporary: ``kw_C_register_0``."""
     return f"kw_{tensor}_{number}"
+
+
+def stream(dtype: str, lanes: int) -> str:
+    """The helper that stores a vector past the caches."""
+    return f"kw_stream_{vector_type(dtype, lanes)}"
+
+
+def fence() -> str:
+    """The helper that waits for such stores."""
+    return "kw_fence"

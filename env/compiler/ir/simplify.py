@@ -4,7 +4,7 @@ up until none applies.
     fold          an operation on constants is its result
     x + 0, 0 + x, x - 0, x * 1, 1 * x, x // 1   →   x
     x * 0, 0 * x, x % 1                         →   0
-    (x + a) + b  →  x + (a + b),   (x * a) * b  →  x * (a * b)
+    (x + a) + b  →  x + (a + b),   (x * a) * b  →  x * (a * b),   (x + a) - b  →  x + (a - b)
     (x + a) * b  →  x * b + a * b,   x + (y + z)  →  (x + y) + z  (whole numbers)
     min(x, x), max(x, x)                        →   x
     true and c, c and true, false or c          →   c;   false and c → false;   true or c → true
@@ -137,7 +137,16 @@ def _add(node: Binary) -> Expr:
 
 
 def _sub(node: Binary) -> Expr:
-    return node.left if _is(node.right, 0) else node
+    x, y = node.left, node.right
+    if _is(y, 0):
+        return x
+    match x, y:
+        case Binary("add", inner, Const(a, "int64")), Const(b, "int64"):
+            rest = int(a) - int(b)
+            if rest < 0:
+                return Binary("sub", inner, whole(-rest))
+            return Binary("add", inner, whole(rest)) if rest else inner
+    return node
 
 
 def _mul(node: Binary) -> Expr:

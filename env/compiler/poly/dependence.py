@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -37,20 +38,22 @@ def _point(values: tuple[tuple[str, int], ...]) -> str:
 
 
 class Dependences:
-    """The dependences of a procedure in program order."""
+    """The dependences of a procedure, or of some of its instances, in program order."""
 
-    def __init__(self, procedure: Procedure) -> None:
-        self.model: Model = build_model(procedure)
+    def __init__(self, program: Procedure | Model) -> None:
+        self.model = program if isinstance(program, Model) else build_model(program)
         self._by_name = {i.name: i for i in self.model.instances}
-        if not self.model.instances:
-            return
+
+    @cached_property
+    def pairs(self) -> isl.UnionMap:
+        """First instance → second instance."""
         writes, reads = self.model.writes(), self.model.reads()
         meet = writes.apply_range(writes.reverse())
         if not reads.is_empty():
             meet = meet.union(writes.apply_range(reads.reverse()))
             meet = meet.union(reads.apply_range(writes.reverse()))
         order = self.model.order()
-        self.pairs: isl.UnionMap = meet.intersect(order.lex_lt_union_map(order)).coalesce()
+        return meet.intersect(order.lex_lt_union_map(order)).coalesce()
 
     def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
         """A pair that another order runs the other way round, or None if the order is legal."""
@@ -64,18 +67,18 @@ class Dependences:
         """
         if not self.model.instances:
             return None
-        return self._example(self.pairs.intersect(order.lex_ge_union_map(order)))
+        return self.example(self.pairs.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""
         inside = [i for i in self.model.instances if var in i.variables]
         if not inside:
             return None
-        same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
-        same_iteration = self._equal(inside, lambda i: (var,))
-        return self._example(self.pairs.intersect(same_run).subtract(same_iteration))
+        same_run = self.same(inside, lambda i: i.variables[: i.variables.index(var)])
+        same_iteration = self.same(inside, lambda i: (var,))
+        return self.example(self.pairs.intersect(same_run).subtract(same_iteration))
 
-    def _equal(
+    def same(
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
     ) -> isl.UnionMap:
         """Pairs of instances whose keys (tuples of variables) are equal."""
@@ -83,7 +86,8 @@ class Dependences:
         mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
         return mapping.apply_range(mapping.reverse())
 
-    def _example(self, pairs: isl.UnionMap) -> Conflict | None:
+    def example(self, pairs: isl.UnionMap) -> Conflict | None:
+        """One of some pairs of instances, None if there are none."""
         if pairs.is_empty():
             return None
         point = _first(pairs)

@@ -37,8 +37,9 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "!="}
+# Loop variables by name, places among siblings, and affine expressions where an order has them.
 # Time vectors have one length, so that isl can compare any two.
-Position = tuple[str | int, ...]
+Position = tuple[str | int | Expr, ...]
 
 
 def isl_name(variable: str) -> str:
@@ -133,12 +134,20 @@ class Model:
         length = max((len(p) for p in chosen.values()), default=1)
         parts = []
         for instance in self.instances:
-            parts_of = chosen[instance.name]
-            place = [isl_name(p) if isinstance(p, str) else str(p) for p in parts_of]
+            place = [_time_text(part) for part in chosen[instance.name]]
             padded = ", ".join([*place, *["0"] * (length - len(place))])
             parts.append(f"{instance.tuple_text} -> [{padded}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
         return isl.UnionMap(text).intersect_domain(self.domain)
+
+
+def _time_text(part: str | int | Expr) -> str:
+    if isinstance(part, str | int):
+        return isl_name(part) if isinstance(part, str) else str(part)
+    text = affine_text(part)
+    if text is None:
+        raise ValueError(f"expected an affine time, found {part}")
+    return text
 
 
 def _less(var: str, extent: Expr) -> str | None:

@@ -51,6 +51,14 @@ def spare_name(wanted: str, taken: Collection[str]) -> str:
     return _spare(taken, wanted)
 
 
+def copied_name(name: str, ending: str, taken: Collection[str] = ()) -> str:
+    """The first name of a copy of a loop or temporary that is not taken: ``i_tail``,
+    ``i_tail2`` and so on.
+    """
+    copies = (f"{name}_{ending}{number if number > 1 else ''}" for number in count(1))
+    return next(copy for copy in copies if is_free(copy) and copy not in taken)
+
+
 def _spare(taken: Collection[str], *wanted: str) -> str:
     return next(name for name in _names(*wanted) if is_free(name) and name not in taken)
 

@@ -6,20 +6,25 @@ from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import LoopKind, Procedure
+from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.compiler.schedule.edit import (
     constant_extent,
     find_loop,
     finish,
     replace_loop,
 )
+from kernelwright.env.compiler.schedule.split import split
 
 LANES = (2, 4, 8, 16, 32, 64)
 MAX_UNROLL = 64
 
 
-def unroll(procedure: Procedure, loop: str) -> Procedure:
-    """Write the iterations of a loop out one after the other. Always legal; the extent is a number
-    of at most 64.
+def unroll(procedure: Procedure, loop: str, factor: int | None = None) -> Procedure:
+    """Write the iterations of a loop out one after the other; with a factor, blocks of so many
+    iterations. Always legal.
+
+    With a factor the loop is split with the usual names, and iterations that are left over run
+    after the blocks. Without one its extent is a number of at most 64.
 
     Before::
 
@@ -32,15 +37,20 @@ def unroll(procedure: Procedure, loop: str) -> Procedure:
         S(1)
 
     Raises:
-        ScheduleError: if there is no such loop, it is not serial, or its extent is unknown or too
-            large.
+        ScheduleError: if there is no such loop, it is not serial, its extent is unknown or too
+            large, or one of the usual names is taken.
     """
-    return _with_kind(procedure, "unroll", loop, LoopKind.UNROLLED, range(1, MAX_UNROLL + 1))
+    if factor is None:
+        return _with_kind(procedure, "unroll", loop, LoopKind.UNROLLED, range(1, MAX_UNROLL + 1))
+    outer, inner = split_names(loop)
+    procedure = split(procedure, loop, factor, outer, inner, "partition")
+    return unroll(procedure, inner)
 
 
-def vectorize(procedure: Procedure, loop: str) -> Procedure:
+def vectorize(procedure: Procedure, loop: str, lanes: int | None = None) -> Procedure:
     """Run all iterations of a loop at once, one a lane of a vector; the extent is a power of two
-    from 2 to 64.
+    from 2 to 64. With ``lanes``, blocks of so many iterations: ``vectorize("i", 8)`` is
+    ``split("i", 8)`` and ``vectorize("ii")``.
 
     Before::
 
@@ -55,9 +65,13 @@ def vectorize(procedure: Procedure, loop: str) -> Procedure:
 
     Raises:
         ScheduleError: if there is no such loop, it is not serial, its extent is no number of lanes,
-            or it carries a dependence; then it has the two iterations.
+            one of the usual names is taken, or it carries a dependence; then it has the two
+            iterations.
     """
-    return _with_kind(procedure, "vectorize", loop, LoopKind.VECTORIZED, LANES)
+    if lanes is None:
+        return _with_kind(procedure, "vectorize", loop, LoopKind.VECTORIZED, LANES)
+    outer, inner = split_names(loop)
+    return vectorize(split(procedure, loop, lanes, outer, inner), inner)
 
 
 def parallel(procedure: Procedure, loop: str) -> Procedure:

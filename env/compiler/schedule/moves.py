@@ -23,7 +23,7 @@ Attempt = Callable[[Directive], object]
 
 def spell(directive: Directive) -> tuple[Directive, ...]:
     """The directive without arguments that only repeat their defaults; a tile as the two splits and
-    the reorder that it is.
+    the reorder that it is, a vectorize of so many lanes as the split and the vectorize.
     """
     op, loop, args = directive.op, directive.target, directive.args
     match op, args:
@@ -31,6 +31,8 @@ def spell(directive: Directive) -> tuple[Directive, ...]:
             return (Directive(op, loop, (factor, *_trimmed(rest, (*split_names(loop), "guard")))),)
         case "fuse", (str(inner), *rest):
             return (Directive(op, loop, (inner, *_trimmed(rest, (fused_name(loop, inner),)))),)
+        case "vectorize", (lanes,):
+            return (Directive("split", loop, (lanes,)), Directive(op, split_names(loop)[1]))
         case "tile", (str(inner), rows, columns, *rest) if rest in ([], ["guard"]):
             (io, ii), (jo, ji) = split_names(loop), split_names(inner)
             return (

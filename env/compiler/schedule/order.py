@@ -1,23 +1,40 @@
-"""Directives that change the order of iterations: reorder, and tile, which is two splits and a
-reorder.
+"""Directives that change the order of iterations: reorder, reverse, and tile, which is two splits
+and a reorder.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Expr, For, If, Procedure, Stmt, Var, loops, walk
+from kernelwright.env.compiler.ir.nodes import (
+    Expr,
+    For,
+    If,
+    LoopKind,
+    Procedure,
+    Stmt,
+    Var,
+    loops,
+    walk,
+)
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.compiler.schedule.edit import (
+    carried,
+    constant_extent,
     dependences_of,
     find_loop,
     finish,
     no_loads,
     parts,
     replace_loop,
+    replace_variables,
 )
+from kernelwright.env.compiler.schedule.legal import of_kind, part_with
+from kernelwright.env.compiler.schedule.linear import linear
+from kernelwright.env.compiler.schedule.partition import partition
 from kernelwright.env.compiler.schedule.split import split
 
 
@@ -126,6 +143,40 @@ def _turned_around(
     return dependences.turned_around(positions)
 
 
+def reverse(procedure: Procedure, loop: str) -> Procedure:
+    """Run a loop from its last iteration to its first (loop reversal).
+
+    Before::
+
+        for i in n:
+          S(i)
+
+    After ``reverse("i")``::
+
+        for i in n:
+          S(n - 1 - i)
+
+    Legal if the loop carries no dependence.
+
+    Raises:
+        ScheduleError: if there is no such loop, it is not serial, its extent reads memory, or it
+            carries a dependence; then it has the two iterations.
+    """
+    found = find_loop("reverse", procedure, loop)
+    of_kind("reverse", found, LoopKind.SERIAL)
+    no_loads("reverse", f"the extent of {loop}", found.extent)
+    conflict = carried(part_with(procedure, loop), loop)
+    if conflict is not None:
+        reason = f"loop {loop} carries a dependence and cannot be reversed"
+        raise ScheduleError("reverse", reason, str(conflict))
+    index = linear(found.extent).shifted(-1).plus(linear(Var(loop)), -1).expression()
+
+    def rewrite(node: For) -> Stmt:
+        return replace(node, body=replace_variables(node.body, {loop: index}))
+
+    return finish("reverse", replace_loop(procedure, loop, rewrite))
+
+
 def tile(
     procedure: Procedure,
     loop: str,
@@ -142,7 +193,7 @@ def tile(
           for j in m:
             S(i, j)
 
-    After ``tile("i", "j", 8, 16)``::
+    After ``tile("i", "j", 8, 16)``, where 8 divides n and 16 divides m::
 
         for io in n // 8:
           for jo in m // 16:
@@ -150,10 +201,22 @@ def tile(
               for ji in 16:
                 S(io * 8 + ii, jo * 16 + ji)
 
+    Elsewhere the last blocks have what ``tail`` says, as in `split`; with ``partition`` blocks that
+    are whole run without a guard, and the others in copies of the nest with ``_tail`` behind the
+    names of their loops.
+
     Raises:
         ScheduleError: as `split` and `reorder` do, and if one of these names is taken.
     """
     (io, ii), (jo, ji) = split_names(loop), split_names(inner)
-    procedure = split(procedure, loop, rows, io, ii, tail)
-    procedure = split(procedure, inner, columns, jo, ji, tail)
-    return reorder(procedure, io, jo, ii, ji)
+    partitioned = tail == "partition"
+    blocks: list[str] = []
+    for name, factor, halves in ((loop, rows, (io, ii)), (inner, columns, (jo, ji))):
+        extent = constant_extent(find_loop("tile", procedure, name))
+        procedure = split(procedure, name, factor, *halves, "guard" if partitioned else tail)
+        if partitioned and not (extent is not None and extent % factor == 0):
+            blocks.append(halves[0])
+    procedure = reorder(procedure, io, jo, ii, ji)
+    for block in blocks:
+        procedure = partition(procedure, block)
+    return procedure

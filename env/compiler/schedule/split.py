@@ -1,11 +1,9 @@
-"""Directives that change how many loops there are, and not their order: split and fuse. Both are
-always legal.
-"""
+"""Directives that change how many loops there are, and not their order: split and fuse."""
 
 from __future__ import annotations
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Binary, For, If, Procedure, Stmt, Var, walk
+from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var, walk
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.schedule.defaults import (
     fused_name,
@@ -24,8 +22,10 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
+from kernelwright.env.compiler.schedule.partition import partition
+from kernelwright.env.compiler.schedule.tails import rounded_up, shift_inwards
 
-TAILS = ("guard", "perfect")
+TAILS = ("guard", "perfect", "round_up", "shift_inwards", "partition")
 
 
 def split(
@@ -44,17 +44,28 @@ def split(
         for i in n:
           S(i)
 
-    After ``split("i", 4)``; the guard is left away where 4 divides n, and ``tail="perfect"``
-    insists on that::
+    After ``split("i", 4)``; the guard is left away where 4 divides n::
 
         for io in (n + 3) // 4:
           for ii in 4:
             if io * 4 + ii < n:
               S(io * 4 + ii)
 
+    ``tail`` says what becomes of the last block where it is not whole (Halide's tail strategies):
+
+    - ``guard``: its iterations are tested, as above.
+    - ``perfect``: there must be none.
+    - ``round_up``: it runs whole, without a test. Legal if its iterations beyond the extent write
+      only temporaries, where nothing reads it; these get room for that. What they read must be
+      there.
+    - ``shift_inwards``: it is moved back so that it ends at the extent, and runs some iterations
+      again: ``S(min(io * 4, n - 4) + ii)``. Legal if n is a number of at least 4, and the
+      iterations that run again read nothing that was overwritten since they ran.
+    - ``partition``: it runs apart, as after ``partition("io")``.
+
     Raises:
         ScheduleError: if there is no such loop, a given name is not free, the loop is not serial,
-            or the split is to be perfect and is not.
+            or the tail is not legal; then it has the element or the two iterations.
     """
     found = find_loop("split", procedure, loop)
     factor = whole_argument("split", "a factor", factor)
@@ -70,16 +81,36 @@ def split(
             "split", f"expected {factor} to divide the extent of {loop}, found {extent}"
         )
     no_loads("split", f"the extent of {loop}", found.extent)
-    index = Binary("add", Binary("mul", Var(outer), whole(factor)), Var(inner))
     blocks = Binary("floordiv", Binary("add", found.extent, whole(factor - 1)), whole(factor))
+    start: Expr = Binary("mul", Var(outer), whole(factor))
+    if tail == "round_up" and not divides:
+        rounded = simplify(Binary("mul", blocks, whole(factor)))
+        procedure = rounded_up(procedure, found, rounded)
+    if tail == "shift_inwards" and not divides:
+        start = Binary("min", start, whole(_last_start(procedure, found, extent, factor)))
+    index = Binary("add", start, Var(inner))
+    tested = not divides and tail in ("guard", "partition")
 
     def rewrite(node: For) -> Stmt:
         body = replace_variables(node.body, {loop: index})
-        if not divides:
+        if tested:
             body = If(Binary("lt", index, node.extent), body)
         return For(outer, simplify(blocks), For(inner, whole(factor), body))
 
-    return finish("split", replace_loop(procedure, loop, rewrite))
+    procedure = finish("split", replace_loop(procedure, loop, rewrite))
+    if tail == "partition" and not divides:
+        return partition(procedure, outer)
+    return procedure
+
+
+def _last_start(procedure: Procedure, loop: For, extent: int | None, factor: int) -> int:
+    """Where the last block begins if it ends at the extent."""
+    if extent is None or extent < factor:
+        found = "no number" if extent is None else extent
+        reason = f"shift_inwards: expected a number of at least {factor} as the extent"
+        raise ScheduleError("split", f"{reason} of {loop.var}, found {found}")
+    shift_inwards(procedure, loop, extent, factor)
+    return extent - factor
 
 
 def _halves(

@@ -15,6 +15,7 @@ from test_poly import jacobi, seidel
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
     Binary,
     Block,
     For,
@@ -95,6 +96,22 @@ def triangular(n=5):
     return Procedure("triangular", (), tensors, Block((fill, nest)))
 
 
+def symbolic():
+    nest = For("i", Var("n"), Store("y", (I,), mul(Load("x", (I,)), f32(2.0))))
+    return Procedure("f", ("n",), (tensor("x", "n"), tensor("y", "n", role="output")), nest)
+
+
+def copied_tiles(count=4, size=3):
+    """Blocks of x that are copied before they are used."""
+    k, a, b = Var("k"), Var("a"), Var("b")
+    start = mul(k, whole(size))
+    load = For("a", whole(size), Store("t", (a,), Load("x", (add(start, a),))))
+    use = For("b", whole(size), Store("y", (add(start, b),), mul(Load("t", (b,)), f32(2.0))))
+    tile = Allocate(tensor("t", size, role="temporary"), Block((load, use)))
+    tensors = (tensor("x", count * size), tensor("y", count * size, role="output"))
+    return Procedure("f", (), tensors, For("k", whole(count), tile))
+
+
 PROGRAMS = {
     "matmul": matmul(5, 6, 4),
     "transpose": transpose(),
@@ -127,6 +144,18 @@ SHOWN = {
     "unimodular": (jacobi(), [D("unimodular", "t", "i", 1, 0, 1, 1, 2, 4)]),
     "wavefront": (seidel(), [D("wavefront", "i", "j"), D("parallel", "i")]),
     "affine": (matmul(4, 8, 4), [D("affine", "i", 0, "maxfuse")]),
+    "reverse": (transpose(4, 2), [D("reverse", "i")]),
+    "fission": (row_sum(), [D("fission", "i", "j")]),
+    "merge": (row_sum(), [D("fission", "i", 1), D("merge", "i", "i_second")]),
+    "peel": (transpose(), [D("peel", "i", 1, 1)]),
+    "partition": (transpose(), [D("split", "i", 2), D("partition", "io")]),
+    "specialize": (symbolic(), [D("split", "i", 4), D("specialize", "n % 4 == 0")]),
+    "unroll_and_jam": (matmul(5, 8, 4), [D("unroll_and_jam", "i", 2)]),
+    "software_pipeline": (copied_tiles(), [D("software_pipeline", "k")]),
+    "rename": (transpose(), [D("rename", "i", "row")]),
+    "add_unit_loop": (transpose(), [D("add_unit_loop", "i", "once")]),
+    "prefetch": (blur(), [D("prefetch", "x", "i", 2)]),
+    "stream_store": (transpose(), [D("stream_store", "y")]),
     "register_tile": (
         matmul(8, 32, 4),
         [
