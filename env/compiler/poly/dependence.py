@@ -41,7 +41,6 @@ class Dependences:
 
     def __init__(self, procedure: Procedure) -> None:
         self.model: Model = build_model(procedure)
-        self._by_name = {i.name: i for i in self.model.instances}
         if not self.model.instances:
             return
         writes, reads = self.model.writes(), self.model.reads()
@@ -77,15 +76,21 @@ class Dependences:
         return mapping.apply_range(mapping.reverse())
 
     def _example(self, pairs: isl.UnionMap) -> Conflict | None:
-        if pairs.is_empty():
-            return None
-        point = _first(pairs)
-        first, second = self._by_name[point[0][0]], self._by_name[point[1][0]]
-        return Conflict(
-            _element(second),
-            tuple(zip(first.variables, point[0][1], strict=True)),
-            tuple(zip(second.variables, point[1][1], strict=True)),
-        )
+        return counterexample(self.model, pairs)
+
+
+def counterexample(model: Model, pairs: isl.UnionMap) -> Conflict | None:
+    """One of the pairs of instances that an order breaks, None if there are none."""
+    if pairs.is_empty():
+        return None
+    by_name = {i.name: i for i in model.instances}
+    point = _first(pairs)
+    first, second = by_name[point[0][0]], by_name[point[1][0]]
+    return Conflict(
+        _element(second),
+        tuple(zip(first.variables, point[0][1], strict=True)),
+        tuple(zip(second.variables, point[1][1], strict=True)),
+    )
 
 
 def _element(instance: Instance) -> str:

@@ -33,6 +33,11 @@ def spare_fused(loop: str, inner: str, taken: Collection[str] = ()) -> str:
     return _spare(taken, f"{loop}_{inner}")
 
 
+def copied_name(name: str, ending: str, taken: Collection[str] = ()) -> str:
+    """The first name of a copy of a loop or temporary that is not taken: ``i_tail``."""
+    return _spare(taken, f"{name}_{ending}")
+
+
 def _spare(taken: Collection[str], *wanted: str) -> str:
     return next(name for name in _names(*wanted) if is_free(name) and name not in taken)
 
