@@ -130,7 +130,9 @@ Expr: TypeAlias = Const | Var | Load | Binary | Unary | Cast | Select
 class Store:
     """Write an element, or with ``reduce`` combine the value with the element that is there.
 
-    ``stream`` asks for a write past the caches; it changes no value.
+    ``stream`` asks for a write past the caches; it changes no value. ``reassociable`` says of a
+    reduction that its values may be combined in any order and grouping, though floating-point sums
+    round differently then.
     """
 
     tensor: str
@@ -138,6 +140,7 @@ class Store:
     value: Expr
     reduce: str | None = None
     stream: bool = False
+    reassociable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +297,9 @@ def map_statements(
     """
     rebuilt: Stmt
     match node:
-        case Store(tensor, indices, value, reduce, stream):
+        case Store(tensor, indices, value, reduce, stream, reassociable):
             places = tuple(expression(i) for i in indices)
-            rebuilt = Store(tensor, places, expression(value), reduce, stream)
+            rebuilt = Store(tensor, places, expression(value), reduce, stream, reassociable)
         case For(var, extent, body, kind):
             rebuilt = For(
                 var, expression(extent), map_statements(body, expression, statement), kind

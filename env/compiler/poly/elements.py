@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Load, walk
@@ -43,9 +45,7 @@ def point_of(points: isl.UnionSet) -> tuple[int, ...]:
     """The coordinates of one of the points of a set that has some."""
     point = points.sample_point()
     count = point.get_space().dim(isl.dim_type.set)
-    return tuple(
-        point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(count)
-    )
+    return tuple(point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(count))
 
 
 def touched_before(model: Model, instance: Instance, shared: tuple[str, ...]) -> Conflict | None:
@@ -68,3 +68,9 @@ def same(model: Model, shared: tuple[str, ...]) -> isl.UnionMap:
     parts = [f"{i.tuple_text} -> [{point}]" for i in inside]
     mapping = isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
     return mapping.apply_range(mapping.reverse())
+
+
+def shared_loops(first: Instance, second: Instance) -> tuple[str, ...]:
+    """The loops around both instances, from the outermost on."""
+    pairs = zip(first.variables, second.variables, strict=False)
+    return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

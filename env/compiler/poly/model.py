@@ -116,6 +116,10 @@ class Model:
         """Instance → elements it reads; a reduction reads what it combines with."""
         return self._accesses(access for i in self.instances for access in _reads(i))
 
+    def loads(self) -> isl.UnionMap:
+        """Instance → elements that its expressions read: not those that it combines with."""
+        return self._accesses(access for i in self.instances for access in _loads(i))
+
     def _accesses(self, accesses: Iterator[tuple[Instance, str, tuple[Expr, ...]]]) -> isl.UnionMap:
         parts = []
         for instance, tensor, indices in accesses:
@@ -150,6 +154,11 @@ def _reads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]
     store = instance.store
     if store.reduce is not None:
         yield instance, store.tensor, store.indices
+    yield from _loads(instance)
+
+
+def _loads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]]]:
+    store = instance.store
     extents = [loop.extent for loop in instance.loops]
     for root in (store.value, *store.indices, *instance.conditions, *extents):
         for node in walk(root):

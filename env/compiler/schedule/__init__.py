@@ -15,4 +15,7 @@ DIRECTIVES: dict[str, str] = {
     "unroll": "kernelwright.env.compiler.schedule.kind:unroll",
     "vectorize": "kernelwright.env.compiler.schedule.kind:vectorize",
     "parallel": "kernelwright.env.compiler.schedule.kind:parallel",
+    "reassociate": "kernelwright.env.compiler.schedule.reduction:reassociate",
+    "rfactor": "kernelwright.env.compiler.schedule.reduction:rfactor",
+    "decompose_reduction": "kernelwright.env.compiler.schedule.decompose:decompose_reduction",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
@@ -22,8 +21,14 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify_procedure
-from kernelwright.env.compiler.poly.elements import point_of, touched_before, touches, written
-from kernelwright.env.compiler.poly.model import Instance, Model, build_model
+from kernelwright.env.compiler.poly.elements import (
+    point_of,
+    shared_loops,
+    touched_before,
+    touches,
+    written,
+)
+from kernelwright.env.compiler.poly.model import Model, build_model
 from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
@@ -65,7 +70,7 @@ def decompose_reduction(procedure: Procedure, tensor: str, loop: str | None = No
             before its start; with the element or the two iterations.
     """
     start = _start_of(procedure, tensor)
-    bare = simplify_procedure(_without(procedure, start))
+    bare = simplify_procedure(_without_start(procedure, tensor))
     loop = _outermost(bare, tensor) if loop is None else find_loop(_OP, bare, loop).var
     path = path_to(bare, loop)
     inner = _update_under(path[-1], tensor, loop)
@@ -82,8 +87,7 @@ def decompose_reduction(procedure: Procedure, tensor: str, loop: str | None = No
         name = copied_name(node.var, "start", taken)
         names[node.var], taken = Var(name), taken | {name}
     place = tuple(substitute(index, names) for index in update.indices)
-    new = Store(tensor, place, _value(procedure, start, place))
-    body: Stmt = new
+    body: Stmt = Store(tensor, place, _value(procedure, start, place), None, start.stream)
     for around in reversed(inner[:-1]):
         if isinstance(around, For) and around.var in names:
             variable = names[around.var]
@@ -92,7 +96,7 @@ def decompose_reduction(procedure: Procedure, tensor: str, loop: str | None = No
         elif isinstance(around, If) and not any(mentions(around.condition, n) for n in dropped):
             body = If(substitute(around.condition, names), body)
     result = replace_loop(bare, loop, lambda node: Block((body, node)))
-    _check(procedure, start, result, new)
+    _check(procedure, result, tensor)
     return finish(_OP, result)
 
 
@@ -106,8 +110,14 @@ def _start_of(procedure: Procedure, tensor: str) -> Store:
     return starts[0]
 
 
-def _without(procedure: Procedure, store: Store) -> Procedure:
-    body = map_statements(procedure.body, lambda e: e, lambda s: EMPTY if s == store else s)
+def _is_start(node: Stmt, tensor: str) -> bool:
+    return isinstance(node, Store) and node.tensor == tensor and node.reduce is None
+
+
+def _without_start(procedure: Procedure, tensor: str) -> Procedure:
+    body = map_statements(
+        procedure.body, lambda e: e, lambda s: EMPTY if _is_start(s, tensor) else s
+    )
     return replace(procedure, body=body)
 
 
@@ -153,15 +163,15 @@ def _value(procedure: Procedure, start: Store, place: tuple[Expr, ...]) -> Expr:
     return substitute(start.value, values)
 
 
-def _check(before: Procedure, old: Store, after: Procedure, new: Store) -> None:
+def _check(before: Procedure, after: Procedure, tensor: str) -> None:
     """See that the same elements start, and before all else that touches them."""
-    first, second = (_touching(procedure, new.tensor) for procedure in (before, after))
-    begin = next(i for i in first.instances if i.store == old)
-    again = next(i for i in second.instances if i.store == new)
-    shared = _shared(begin, again)
+    first, second = (_touching(procedure, tensor) for procedure in (before, after))
+    begin = next(i for i in first.instances if _is_start(i.store, tensor))
+    again = next(i for i in second.instances if _is_start(i.store, tensor))
+    shared = shared_loops(begin, again)
     here, there = written(first, begin, shared), written(second, again, shared)
     if here is None or there is None:
-        reason = f"expected affine loops and indices around the start of {new.tensor}"
+        reason = f"expected affine loops and indices around the start of {tensor}"
         raise ScheduleError(_OP, reason)
     for missing, what in (
         (here.subtract(there), "would no longer be started"),
@@ -169,11 +179,11 @@ def _check(before: Procedure, old: Store, after: Procedure, new: Store) -> None:
     ):
         if not missing.is_empty():
             place = ", ".join(map(str, point_of(missing)[len(shared) :]))
-            raise ScheduleError(_OP, f"{new.tensor}[{place}] {what}")
+            raise ScheduleError(_OP, f"{tensor}[{place}] {what}")
     for model, instance, word in ((first, begin, "is"), (second, again, "would be")):
         conflict = touched_before(model, instance, shared)
         if conflict is not None:
-            reason = f"an element of {new.tensor} {word} touched before its start"
+            reason = f"an element of {tensor} {word} touched before its start"
             raise ScheduleError(_OP, reason, str(conflict))
 
 
@@ -181,9 +191,3 @@ def _touching(procedure: Procedure, tensor: str) -> Model:
     """The model of what touches a tensor; nothing else matters here."""
     model = build_model(procedure)
     return Model(tuple(i for i in model.instances if touches(i, tensor)), model.extents)
-
-
-def _shared(first: Instance, second: Instance) -> tuple[str, ...]:
-    """The loops around both, from the outermost on."""
-    pairs = zip(first.variables, second.variables, strict=False)
-    return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
+    Call,
     Expr,
     For,
     If,
@@ -37,7 +38,7 @@ def path_to(root: Procedure | Stmt, wanted: str | Stmt) -> tuple[Stmt, ...]:
 def below(node: Stmt) -> tuple[Stmt, ...]:
     """The statements directly inside a statement."""
     match node:
-        case For() | Allocate():
+        case For() | Allocate() | Call():
             return (node.body,)
         case If(_, then):
             return (then,)
