@@ -108,13 +108,17 @@ class Model:
             parts.append(f"{instance.tuple_text} : {held}" if held else instance.tuple_text)
         return isl.UnionSet(f"{self.parameters}{{ {'; '.join(parts)} }}")
 
-    def writes(self) -> isl.UnionMap:
-        """Instance → elements it writes."""
-        return self._accesses((i, i.store.tensor, i.store.indices) for i in self.instances)
+    def writes(self, tensor: str | None = None) -> isl.UnionMap:
+        """Instance → elements it writes, of one tensor or of all."""
+        found = ((i, i.store.tensor, i.store.indices) for i in self.instances)
+        return self._accesses(access for access in found if tensor in (None, access[1]))
 
-    def reads(self) -> isl.UnionMap:
-        """Instance → elements it reads; a reduction reads what it combines with."""
-        return self._accesses(access for i in self.instances for access in _reads(i))
+    def reads(self, tensor: str | None = None) -> isl.UnionMap:
+        """Instance → elements it reads, of one tensor or of all; a reduction reads what it
+        combines with.
+        """
+        found = (access for i in self.instances for access in _reads(i))
+        return self._accesses(access for access in found if tensor in (None, access[1]))
 
     def loads(self) -> isl.UnionMap:
         """Instance → elements that its expressions read: not those that it combines with."""

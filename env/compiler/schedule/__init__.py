@@ -15,6 +15,8 @@ DIRECTIVES: dict[str, str] = {
     "unroll": "kernelwright.env.compiler.schedule.kind:unroll",
     "vectorize": "kernelwright.env.compiler.schedule.kind:vectorize",
     "parallel": "kernelwright.env.compiler.schedule.kind:parallel",
+    "bind": "kernelwright.env.compiler.schedule.bind:bind",
+    "barrier": "kernelwright.env.compiler.schedule.bind:barrier",
     "reassociate": "kernelwright.env.compiler.schedule.reduction:reassociate",
     "rfactor": "kernelwright.env.compiler.schedule.reduction:rfactor",
     "decompose_reduction": "kernelwright.env.compiler.schedule.decompose:decompose_reduction",

@@ -10,6 +10,7 @@ from functools import lru_cache
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
+    BLOCK_KINDS,
     Allocate,
     Block,
     Const,
@@ -28,6 +29,9 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
+from kernelwright.env.compiler.schedule.threads import check_threads
+
+_UNORDERED = (LoopKind.PARALLEL, LoopKind.VECTORIZED, *BLOCK_KINDS)
 
 
 def find_loop(op: str, procedure: Procedure, name: str) -> For:
@@ -135,25 +139,27 @@ def finish(op: str, procedure: Procedure) -> Procedure:
     """What every directive ends with: a simplified, verified procedure with legal loop kinds.
 
     Raises:
-        ScheduleError: if a parallel or vectorized loop carries a dependence now.
+        ScheduleError: as `check_kinds` does.
     """
     return check_kinds(op, verify(simplify_procedure(procedure)))
 
 
 def check_kinds(op: str, procedure: Procedure) -> Procedure:
-    """The procedure itself, if its parallel and vectorized loops carry no dependence.
+    """The procedure itself, if its parallel, vectorized and block-bound loops carry no dependence,
+    and the threads of its blocks keep those between them.
 
     Raises:
-        ScheduleError: if one does, with two of its iterations.
+        ScheduleError: if a loop carries one, with two of its iterations; or as `check_threads`
+            does.
     """
     for part in parts(procedure):
         for loop in loops(part):
-            if loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
+            if loop.kind in _UNORDERED:
                 conflict = carried(part, loop.var)
                 if conflict is not None:
                     reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
                     raise ScheduleError(op, reason, str(conflict))
-    return procedure
+    return check_threads(op, procedure)
 
 
 # A directive leaves most parts as they were, and a search comes by the same ones again.
