@@ -22,7 +22,8 @@ from kernelwright.env.compiler.codegen.expression import (
     depends_on,
     step_of,
 )
-from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.codegen.form import CodegenError
+from kernelwright.env.compiler.codegen.work_items import as_loops
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -55,10 +56,6 @@ MAX_STACK_BYTES = 1 << 16
 MAX_UNROLLED = 2048
 
 
-class CodegenError(CompilerError):
-    """A procedure that has no C form; it says which node and why."""
-
-
 def arguments(procedure: Procedure) -> tuple[Argument, ...]:
     """The array arguments of a procedure's function.
 
@@ -89,6 +86,7 @@ def generate(procedure: Procedure) -> str:
         CodegenError: as `check_form` does, or if a shape has no C form.
     """
     check_form(procedure)
+    procedure = as_loops(procedure)
     emitter = _Emitter(procedure)
     head = prototype(procedure.name, arguments(procedure), procedure.extents)
     emitter.line(f"{head} {{")
@@ -105,10 +103,11 @@ def check_form(procedure: Procedure) -> None:
     """See that a procedure has a C form of sensible size, without writing it.
 
     Raises:
-        CodegenError: if a name is C's own, or more than `MAX_UNROLLED` statements would be written.
+        CodegenError: if a name is C's own, more than `MAX_UNROLLED` statements would be written, or
+            as `as_loops` does.
     """
     _check_names(procedure)
-    count = written(procedure.body)
+    count = written(as_loops(procedure).body)
     if count > MAX_UNROLLED:
         raise CodegenError(
             f"expected at most {MAX_UNROLLED} statements after unrolling, found {count}"
@@ -212,7 +211,7 @@ class _Emitter:
                 self.line(f"// {instruction}")
                 self.statement(body)
             case Barrier():
-                raise CodegenError("expected no barrier: C has no threads of a block, found one")
+                raise AssertionError("barriers are gone: as_loops")
             case _:
                 assert_never(node)
 

@@ -15,6 +15,7 @@ __all__ = [
     "maximum",
     "minimum",
     "modulo",
+    "thread_copy",
     "vector_type",
 ]
 
@@ -48,3 +49,8 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
+
+
+def thread_copy(tensor: str, number: int) -> str:
+    """A virtual thread's own of a temporary."""
+    return f"kw_{tensor}_thread{number}"

@@ -9,15 +9,16 @@ positions give; that a barrier is a point of a time that all threads of a block 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from kernelwright.env.compiler.ir.levels import OWN_SCOPES, THREAD_LEVELS
+from kernelwright.env.compiler.ir.levels import OWN_SCOPES, THREAD_LEVELS, has_kind
 from kernelwright.env.compiler.ir.nodes import (
     BLOCK_KINDS,
     Allocate,
     Barrier,
+    Binary,
     Block,
     Call,
     Expr,
@@ -25,14 +26,17 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Procedure,
     Stmt,
+    Store,
+    Var,
     statements,
 )
-from kernelwright.env.compiler.poly.dependence import Conflict, Dependences, counterexample
+from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.poly.dependence import Conflict, counterexample
 from kernelwright.env.compiler.poly.model import (
-    Instance,
     Model,
     Position,
     affine_text,
+    build_model,
     condition_text,
     isl_name,
 )
@@ -68,86 +72,123 @@ def meetings(
             yield from meetings(body, loops, conditions, position)
 
 
-def unordered(launch: Procedure, dependences: Dependences) -> Conflict | None:
+def unordered(launch: Procedure) -> Conflict | None:
     """A dependence between two threads of one block that no barrier orders, or None."""
-    model = dependences.model
-    inside = [i for i in model.instances if _block(i, launch) is not None]
-    if not inside:
-        return None
-    pairs = dependences.pairs.intersect(_same(model, inside, launch))
-    pairs = pairs.subtract(_equal_threads(model, inside))
-    if pairs.is_empty():
-        return None
-    found = list(meetings(launch.body))
-    if found:
-        length = max(len(p.position) for p in (*inside, *found))
-        threads = _times(model, [(i.tuple_text, i.loops, i.position) for i in inside], length)
-        threads = threads.intersect_domain(model.domain)
-        named = [(f"W{n}[{_names(m.loops)}]", m) for n, m in enumerate(found)]
-        waits = _times(model, [(text, m.loops, m.position) for text, m in named], length)
-        waits = waits.intersect_domain(_domain(model, named))
-        between = threads.lex_lt_union_map(waits).apply_range(waits.lex_lt_union_map(threads))
-        pairs = pairs.subtract(between)
-    return counterexample(model, pairs)
+    return _first_conflict(launch, None)
 
 
-def own_memory(launch: Procedure, dependences: Dependences) -> tuple[str, Conflict] | None:
-    """A temporary of which each thread has its own, with a dependence between two threads; None if
-    there is none.
+def own_memory(launch: Procedure) -> Conflict | None:
+    """A dependence between two threads of one block in a temporary of which each has its own, or
+    None.
     """
-    model = dependences.model
-    scopes = {
-        s.tensor.name
-        for s in statements(launch.body)
-        if isinstance(s, Allocate) and s.tensor.scope in OWN_SCOPES
-    }
-    inside = [i for i in model.instances if _block(i, launch) is not None]
-    if not scopes or not inside:
-        return None
-    order = model.order()
-    elsewhere = _same(model, inside, launch).subtract(_equal_threads(model, inside))
-    for name in sorted(scopes):
-        writes = model.writes(name)
-        accesses = writes.union(model.reads(name))
-        meet = writes.apply_range(accesses.reverse()).union(accesses.apply_range(writes.reverse()))
-        pairs = meet.intersect(elsewhere).intersect(order.lex_lt_union_map(order))
-        conflict = counterexample(model, pairs)
-        if conflict is not None:
-            return name, conflict
+    return _first_conflict(launch, OWN_SCOPES)
+
+
+def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Conflict | None:
+    """A dependence between two threads of a block: in any tensor, where no barrier is between
+    them; or in temporaries of some scopes, whatever is.
+    """
+    for block in _blocks(launch):
+        model = build_model(block)
+        if not model.instances:
+            continue
+        tensors = sorted({s.tensor for s in statements(block.body) if isinstance(s, Store)})
+        if scopes is not None:
+            own = {s.tensor.name for s in statements(launch.body) if _is_in(s, scopes)}
+            tensors = [name for name in tensors if name in own]
+        one_thread = _equal_threads(model)
+        for name in tensors:
+            writes = model.writes(name)
+            accesses = writes.union(model.reads(name))
+            pairs = writes.apply_range(accesses.reverse())
+            pairs = pairs.union(accesses.apply_range(writes.reverse())).subtract(one_thread)
+            # Most tensors end here: a thread's elements are its own.
+            if pairs.is_empty():
+                continue
+            order = _in_order(model, pairs)
+            pairs = pairs.intersect(order)
+            if scopes is None:
+                pairs = pairs.subtract(_with_barrier(model, block, pairs))
+            conflict = counterexample(model, pairs)
+            if conflict is not None:
+                return conflict
     return None
 
 
-def _block(instance: Instance, launch: Procedure) -> tuple[str, ...] | None:
-    """The loops that say in which block an instance is, None if it is in none."""
-    bound = [i for i, loop in enumerate(instance.loops) if loop.kind in BLOCK_KINDS]
-    if bound:
-        return instance.variables[: bound[-1] + 1]
-    has_blocks = any(isinstance(s, For) and s.kind in BLOCK_KINDS for s in statements(launch.body))
-    return None if has_blocks else ()
+def _is_in(node: Stmt, scopes: tuple[str, ...]) -> bool:
+    return isinstance(node, Allocate) and node.tensor.scope in scopes
 
 
-def _same(model: Model, inside: list[Instance], launch: Procedure) -> isl.UnionMap:
-    """Pairs of instances in one block."""
-    numbers: dict[tuple[str, ...], int] = {}
-    parts = []
-    for instance in inside:
-        around = _block(instance, launch) or ()
-        number = numbers.setdefault(around, len(numbers))
-        parts.append(f"{instance.tuple_text} -> B{number}[{', '.join(map(isl_name, around))}]")
-    return _pairs(model, parts)
+def _blocks(launch: Procedure) -> list[Procedure]:
+    """What a block of each grid in a launch does, the loops around it as extents: their values are
+    known there.
+    """
+    if not has_kind(launch.body, BLOCK_KINDS):
+        return [launch]
+    return list(_inside(launch.body, launch, (), ()))
 
 
-def _equal_threads(model: Model, inside: list[Instance]) -> isl.UnionMap:
+def _inside(
+    node: Stmt, launch: Procedure, around: tuple[For, ...], held: tuple[Expr, ...]
+) -> Iterator[Procedure]:
+    if around and around[-1].kind in BLOCK_KINDS and not has_kind(node, BLOCK_KINDS):
+        body = node
+        for loop in around:
+            body = If(Binary("lt", Var(loop.var), loop.extent), body)
+            body = If(Binary("le", whole(0), Var(loop.var)), body)
+        for condition in held:
+            body = If(condition, body)
+        extents = (*launch.extents, *(loop.var for loop in around))
+        yield replace(launch, extents=extents, body=body)
+        return
+    match node:
+        case For(_, _, body, _):
+            yield from _inside(body, launch, (*around, node), held)
+        case If(condition, then):
+            yield from _inside(then, launch, around, (*held, condition))
+        case Block(items):
+            for item in items:
+                yield from _inside(item, launch, around, held)
+        case Allocate(_, body) | Call(_, body):
+            yield from _inside(body, launch, around, held)
+
+
+def _in_order(model: Model, pairs: isl.UnionMap) -> isl.UnionMap:
+    """The pairs' instances in the order of the text."""
+    rows = _compact([(i.tuple_text, tuple(map(_time, i.position))) for i in model.instances])
+    order = _map(model, rows)
+    first, second = (
+        order.intersect_domain(side.universe()) for side in (pairs.domain(), pairs.range())
+    )
+    return first.lex_lt_union_map(second)
+
+
+def _with_barrier(model: Model, block: Procedure, pairs: isl.UnionMap) -> isl.UnionMap:
+    """The pairs' instances with a barrier between them."""
+    found = list(meetings(block.body))
+    if not found:
+        return pairs.subtract(pairs)
+    # A barrier is alone at its place, so nothing is decided behind it.
+    length = max(len(meeting.position) for meeting in found)
+    named = [(f"W{n}[{_names(m.loops)}]", m) for n, m in enumerate(found)]
+    rows = [(i.tuple_text, _thread_time(i.loops, i.position)) for i in model.instances]
+    rows += [(text, _thread_time(m.loops, m.position)) for text, m in named]
+    rows = _compact([(text, time[:length]) for text, time in rows])
+    threads = _map(model, rows[: len(model.instances)])
+    waits = _map(model, rows[len(model.instances) :]).intersect_domain(_domain(model, named))
+    before, after = (
+        threads.intersect_domain(side.universe()) for side in (pairs.domain(), pairs.range())
+    )
+    return before.lex_lt_union_map(waits).apply_range(waits.lex_lt_union_map(after))
+
+
+def _equal_threads(model: Model) -> isl.UnionMap:
     """Pairs of instances of one thread; what no loop of a level is around is its thread 0's."""
     parts = []
-    for instance in inside:
+    for instance in model.instances:
         bound = {loop.kind: isl_name(loop.var) for loop in instance.loops}
         coordinates = ", ".join(bound.get(level, "0") for level in THREAD_LEVELS)
         parts.append(f"{instance.tuple_text} -> [{coordinates}]")
-    return _pairs(model, parts)
-
-
-def _pairs(model: Model, parts: list[str]) -> isl.UnionMap:
     mapping = isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
     return mapping.apply_range(mapping.reverse())
 
@@ -156,18 +197,31 @@ def _names(loops: tuple[For, ...]) -> str:
     return ", ".join(isl_name(loop.var) for loop in loops)
 
 
-def _times(
-    model: Model, placed: list[tuple[str, tuple[For, ...], Position]], length: int
-) -> isl.UnionMap:
-    """Tuple → its time within its thread: its position without the loops bound to threads."""
-    parts = []
-    for text, loops, position in placed:
-        bound = {loop.var for loop in loops if loop.kind in THREAD_LEVELS}
-        time = [
-            "0" if place in bound else isl_name(place) if isinstance(place, str) else str(place)
-            for place in position
-        ]
-        parts.append(f"{text} -> [{', '.join([*time, *['0'] * (length - len(time))])}]")
+def _time(place: str | int) -> str:
+    return isl_name(place) if isinstance(place, str) else str(place)
+
+
+def _thread_time(loops: tuple[For, ...], position: Position) -> tuple[str, ...]:
+    """A place in the time of one thread: without the loops bound to threads."""
+    bound = {loop.var for loop in loops if loop.kind in THREAD_LEVELS}
+    return tuple("0" if place in bound else _time(place) for place in position)
+
+
+def _compact(rows: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    """Times of one length without the components in which all are the same number."""
+    length = max(len(time) for _, time in rows)
+    padded = [(*time, *["0"] * (length - len(time))) for _, time in rows]
+    differing = [
+        i for i in range(length) if len({time[i] for time in padded}) > 1 or "v_" in padded[0][i]
+    ]
+    return [
+        (text, tuple(time[i] for i in differing))
+        for (text, _), time in zip(rows, padded, strict=True)
+    ]
+
+
+def _map(model: Model, rows: list[tuple[str, tuple[str, ...]]]) -> isl.UnionMap:
+    parts = [f"{text} -> [{', '.join(time)}]" for text, time in rows]
     return isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
 
 

@@ -162,11 +162,24 @@ def check_kinds(op: str, procedure: Procedure) -> Procedure:
     return check_threads(op, procedure)
 
 
-# A directive leaves most parts as they were, and a search comes by the same ones again.
-@lru_cache(maxsize=1024)
 def carried(part: Procedure, loop: str) -> Conflict | None:
     """Two iterations of a loop that must stay in order, None if there are none."""
+    return _carried(_in_order(part), loop)
+
+
+# A directive leaves most parts as they were, and a search comes by the same ones again.
+@lru_cache(maxsize=1024)
+def _carried(part: Procedure, loop: str) -> Conflict | None:
     return dependences_of(part).carried_by(loop)
+
+
+def _in_order(part: Procedure) -> Procedure:
+    """The procedure with serial loops: how loops are executed changes no dependence."""
+
+    def serial(node: Stmt) -> Stmt:
+        return replace(node, kind=LoopKind.SERIAL) if isinstance(node, For) else node
+
+    return replace(part, body=map_statements(part.body, lambda e: e, serial))
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,6 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
-from kernelwright.env.compiler.poly.dependence import Dependences
 from kernelwright.env.compiler.poly.threads import own_memory, unordered
 from kernelwright.env.compiler.schedule.path import below, mentions
 
@@ -69,13 +68,12 @@ def _fault(launch: Procedure) -> tuple[str, str | None] | None:
         return form, None
     if not sizes:
         return None
-    dependences = Dependences(launch)
-    conflict = unordered(launch, dependences)
+    conflict = unordered(launch)
     if conflict is not None:
         return "two threads of a block meet without a barrier between them", str(conflict)
-    own = own_memory(launch, dependences)
-    if own is not None:
-        return f"each thread has a {own[0]} of its own, and two of them meet in it", str(own[1])
+    conflict = own_memory(launch)
+    if conflict is not None:
+        return "two threads of a block meet in memory of which each has its own", str(conflict)
     return None
 
 

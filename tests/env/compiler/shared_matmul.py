@@ -65,9 +65,7 @@ def shared_matmul(m: int, n: int, k: int, tile: int, barriers: tuple[str, ...]) 
     count = [whole(-(-size // tile)) for size in (m, n, k)]
     body: Stmt = Block((start, For("ko", count[2], Block(tuple(steps)))))
     for name in ("T", "S"):
-        body = Allocate(
-            Tensor(name, (whole(tile), whole(tile)), "float32", scope="shared"), body
-        )
+        body = Allocate(Tensor(name, (whole(tile), whole(tile)), "float32", scope="shared"), body)
     nest = For("bi", count[0], For("bj", count[1], body))
     tensors = (tensor("A", m, k), tensor("B", k, n), tensor("C", m, n, role="output"))
     return Procedure("matmul", (), tensors, nest)
