@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.call import call_text
 from kernelwright.env.compiler.codegen.expression import (
     LOOSE,
     Expressions,
@@ -207,9 +208,8 @@ class _Emitter:
                     self.statement(body)
             case Prefetch():
                 self._prefetch(node)
-            case Call(instruction, body):
-                self.line(f"// {instruction}")
-                self.statement(body)
+            case Call():
+                self._call(node)
             case Barrier():
                 raise AssertionError("barriers are gone: as_loops")
             case _:
@@ -278,6 +278,15 @@ class _Emitter:
         element = self.expressions.element(node.tensor, node.indices)
         self.line(f"__builtin_prefetch(&{element}, {int(node.write)}, {node.locality});")
 
+    def _call(self, node: Call) -> None:
+        """An instruction: a call of its C, or its meaning where it has none."""
+        instruction, call = call_text(node, self.expressions)
+        if call is not None:
+            self.line(call)
+            return
+        self.line(f"// {node.instruction} of the {instruction.target}, by its meaning")
+        self.statement(node.body)
+
     def _store(self, target: str, tensor: str, value: str, reduce: str | None) -> str:
         match reduce:
             case None:
@@ -332,9 +341,6 @@ class _Emitter:
             case Prefetch():
                 # The lanes lie in one cache line or the next.
                 self.statement(_replace(node, lanes.var, whole(0)))
-            case Call(instruction, body):
-                self.line(f"// {instruction}")
-                self._vector_statement(body, lanes)
             case _:
                 self._one_by_one(node, lanes)
 

@@ -10,6 +10,7 @@ from kernelwright.env.compiler.ir.names import is_free, is_free_function
 __all__ = [
     "extent",
     "floor_division",
+    "instruction",
     "is_free",
     "is_free_function",
     "maximum",
@@ -54,3 +55,8 @@ def extent(var: str) -> str:
 def thread_copy(tensor: str, number: int) -> str:
     """A virtual thread's own of a temporary."""
     return f"kw_{tensor}_thread{number}"
+
+
+def instruction(name: str) -> str:
+    """The function that does what an instruction means."""
+    return f"kw_call_{name}"

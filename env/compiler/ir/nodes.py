@@ -33,8 +33,18 @@ MATH = (
 UNARY = ("neg", "not", "abs", *MATH)
 REDUCTIONS = ("add", "mul", "min", "max")
 # Where a temporary lives. ``auto`` leaves it to the back end; ``shared`` is one for each block of
-# threads, ``local`` and ``register`` are one for each thread.
-MEMORY_SCOPES = ("auto", "heap", "stack", "register", "shared", "local")
+# threads, ``local`` and ``register`` are one for each thread; ``scratchpad`` and ``accumulator``
+# are an accelerator's.
+MEMORY_SCOPES = (
+    "auto",
+    "heap",
+    "stack",
+    "register",
+    "shared",
+    "local",
+    "scratchpad",
+    "accumulator",
+)
 
 
 class LoopKind(StrEnum):

@@ -17,6 +17,8 @@ DIRECTIVES: dict[str, str] = {
     "parallel": "kernelwright.env.compiler.schedule.kind:parallel",
     "bind": "kernelwright.env.compiler.schedule.bind:bind",
     "barrier": "kernelwright.env.compiler.schedule.bind:barrier",
+    "tensorize": "kernelwright.env.compiler.schedule.tensorize:tensorize",
+    "set_scope": "kernelwright.env.compiler.schedule.tensorize:set_scope",
     "reassociate": "kernelwright.env.compiler.schedule.reduction:reassociate",
     "rfactor": "kernelwright.env.compiler.schedule.reduction:rfactor",
     "decompose_reduction": "kernelwright.env.compiler.schedule.decompose:decompose_reduction",

@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
+from kernelwright.env.compiler.schedule.calls import check_calls
 from kernelwright.env.compiler.schedule.threads import check_threads
 
 _UNORDERED = (LoopKind.PARALLEL, LoopKind.VECTORIZED, *BLOCK_KINDS)
@@ -146,11 +147,12 @@ def finish(op: str, procedure: Procedure) -> Procedure:
 
 def check_kinds(op: str, procedure: Procedure) -> Procedure:
     """The procedure itself, if its parallel, vectorized and block-bound loops carry no dependence,
-    and the threads of its blocks keep those between them.
+    the threads of its blocks keep those between them, and its instructions are what they stand
+    for.
 
     Raises:
-        ScheduleError: if a loop carries one, with two of its iterations; or as `check_threads`
-            does.
+        ScheduleError: if a loop carries one, with two of its iterations; or as `check_threads` and
+            `check_calls` do.
     """
     for part in parts(procedure):
         for loop in loops(part):
@@ -159,7 +161,7 @@ def check_kinds(op: str, procedure: Procedure) -> Procedure:
                 if conflict is not None:
                     reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
                     raise ScheduleError(op, reason, str(conflict))
-    return check_threads(op, procedure)
+    return check_calls(op, check_threads(op, procedure))
 
 
 def carried(part: Procedure, loop: str) -> Conflict | None:

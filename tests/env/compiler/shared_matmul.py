@@ -28,7 +28,10 @@ def shared_matmul(m: int, n: int, k: int, tile: int, barriers: tuple[str, ...]) 
 
     ``barriers`` says where there are any: after what is ``copied``, and after what is ``used``.
     """
-    v = {name: Var(name) for name in "bi bj ko ci cj di dj ti tj ki si sj".split()}
+    v = {
+        name: Var(name)
+        for name in ["bi", "bj", "ko", "ci", "cj", "di", "dj", "ti", "tj", "ki", "si", "sj"]
+    }
     rows = {name: add(mul(v["bi"], whole(tile)), v[name]) for name in ("ci", "ti", "si")}
     columns = {name: add(mul(v["bj"], whole(tile)), v[name]) for name in ("dj", "tj", "sj")}
     depth = {name: add(mul(v["ko"], whole(tile)), v[name]) for name in ("cj", "di", "ki")}
