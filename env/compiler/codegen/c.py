@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
-from kernelwright.env.compiler.codegen.call import call_text
+from kernelwright.env.compiler.codegen.call import call_text, described
 from kernelwright.env.compiler.codegen.expression import (
     LOOSE,
     Expressions,
@@ -280,11 +280,11 @@ class _Emitter:
 
     def _call(self, node: Call) -> None:
         """An instruction: a call of its C, or its meaning where it has none."""
-        instruction, call = call_text(node, self.expressions)
+        call = call_text(node, self.expressions)
         if call is not None:
             self.line(call)
             return
-        self.line(f"// {node.instruction} of the {instruction.target}, by its meaning")
+        self.line(described(node))
         self.statement(node.body)
 
     def _store(self, target: str, tensor: str, value: str, reduce: str | None) -> str:

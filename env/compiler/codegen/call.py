@@ -9,25 +9,28 @@ from kernelwright.env.compiler.ir.nodes import Call
 from kernelwright.env.compiler.runtime.call import C_TYPES
 from kernelwright.env.compiler.schedule.instruction import (
     Instruction,
-    InstructionError,
     find_instruction,
+    known_instructions,
 )
 from kernelwright.env.compiler.schedule.match import MatchError, match
 
 
-def call_text(node: Call, expressions: Expressions) -> tuple[Instruction, str | None]:
-    """An instruction and the C that calls it; None if it has no C of its own.
+def call_text(node: Call, expressions: Expressions) -> str | None:
+    """The C that calls an instruction; None if it has none, or is not declared here: then its nest
+    says what it does.
 
     Raises:
-        CodegenError: if there is no such instruction, or the call's nest is not its meaning.
+        CodegenError: if the call's nest is not the instruction's meaning.
     """
-    try:
-        instruction = find_instruction(node.instruction)
-        found = match(instruction, node.body, expressions.tensors)
-    except (InstructionError, MatchError) as error:
-        raise CodegenError(f"call of {node.instruction}: {error}") from None
+    if node.instruction not in known_instructions():
+        return None
+    instruction = find_instruction(node.instruction)
     if instruction.c is None:
-        return instruction, None
+        return None
+    try:
+        found = match(instruction, node.body, expressions.tensors)
+    except MatchError as error:
+        raise CodegenError(f"call of {node.instruction}: {error}") from None
     expressions.helper(function_text(instruction))
     values = []
     for tensor in instruction.windows:
@@ -37,7 +40,14 @@ def call_text(node: Call, expressions: Expressions) -> tuple[Instruction, str | 
     values += [
         expressions.scalar(found.extents[name], LOOSE) for name in instruction.semantics.extents
     ]
-    return instruction, f"{names.instruction(instruction.name)}({', '.join(values)});"
+    return f"{names.instruction(instruction.name)}({', '.join(values)});"
+
+
+def described(node: Call) -> str:
+    """What a comment says in the place of a call that C has no function for."""
+    if node.instruction not in known_instructions():
+        return f"// {node.instruction}"
+    return f"// {node.instruction} of the {find_instruction(node.instruction).target}"
 
 
 def function_text(instruction: Instruction) -> str:

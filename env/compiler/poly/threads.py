@@ -30,6 +30,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     statements,
 )
+from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.dependence import Conflict, counterexample
 from kernelwright.env.compiler.poly.model import (
@@ -109,10 +110,33 @@ def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Confli
             pairs = pairs.intersect(order)
             if scopes is None:
                 pairs = pairs.subtract(_with_barrier(model, block, pairs))
-            conflict = counterexample(model, pairs)
-            if conflict is not None:
-                return conflict
+            if not pairs.is_empty():
+                return _in_one_block(model, pairs, name, block.extents[len(launch.extents) :])
     return None
+
+
+def _in_one_block(
+    model: Model, pairs: isl.UnionMap, tensor: str, around: tuple[str, ...]
+) -> Conflict:
+    """One of the pairs, which meet in a tensor, with the values of the loops around its block."""
+    point = pairs.sample().wrap().sample_point()
+    space, values = point.get_space(), {}
+    for name in around:
+        at = space.find_dim_by_name(isl.dim_type.param, isl_name(name))
+        # What no condition mentions may be anything: 0 is the first iteration.
+        value = point.get_coordinate_val(isl.dim_type.param, at).to_python() if at >= 0 else 0
+        values[name] = value
+    held = " and ".join(f"{isl_name(name)} = {value}" for name, value in values.items())
+    chosen = isl.Set(f"{model.parameters}{{ : {held or 'true'} }}")
+    conflict = counterexample(model, pairs.intersect_params(chosen))
+    assert conflict is not None
+    outer = tuple(values.items())
+    ends = [tuple(name for name, _ in end) for end in (conflict.first, conflict.second)]
+    store = next(
+        i.store for i in model.instances if i.store.tensor == tensor and i.variables in ends
+    )
+    element = f"{tensor}[{', '.join(map(print_expr, store.indices))}]"
+    return Conflict(element, (*outer, *conflict.first), (*outer, *conflict.second))
 
 
 def _is_in(node: Stmt, scopes: tuple[str, ...]) -> bool:

@@ -21,7 +21,7 @@ LEVELS = (*BLOCK_KINDS, *THREAD_LEVELS)
 SIDES = ("before", "after")
 
 
-def bind(procedure: Procedure, loop: str, level: str) -> Procedure:
+def bind(procedure: Procedure, loop: str, level: str, *others: str) -> Procedure:
     """Give every iteration of a loop to a block or thread of its own (TVM ``bind``; Halide
     ``gpu_blocks`` and ``gpu_threads``). The levels are ``block.x``, ``block.y``, ``block.z``,
     ``thread.x``, ``thread.y``, ``thread.z`` and ``vthread`` (Chen et al., TVM, OSDI 2018, section
@@ -39,6 +39,9 @@ def bind(procedure: Procedure, loop: str, level: str) -> Procedure:
           for ii in 64:  # thread.x
             S(io * 64 + ii)
 
+    ``others`` are bound to the level in the same step: loops of one block that are legal together
+    and not one by one, because what one of them leaves behind another needs.
+
     A block is an iteration of the block loops around it. What is outside the loops of a thread
     level is done by that level's thread 0. Legal if no dependence is between two blocks, and every
     dependence between two threads of a block has a barrier between its ends; then threads do what
@@ -50,13 +53,15 @@ def bind(procedure: Procedure, loop: str, level: str) -> Procedure:
             thread), not all threads would reach a barrier, or a dependence is not kept; then it has
             the two iterations.
     """
-    found = find_loop("bind", procedure, loop)
     if level not in LEVELS:
         raise ScheduleError("bind", f"expected one of {', '.join(LEVELS)}, found {level!r}")
-    if found.kind is not LoopKind.SERIAL:
-        raise ScheduleError("bind", f"expected a serial loop, found {loop} {found.kind}")
     kind = LoopKind(level)
-    return finish("bind", replace_loop(procedure, loop, lambda node: replace(node, kind=kind)))
+    for name in (loop, *others):
+        found = find_loop("bind", procedure, name)
+        if found.kind is not LoopKind.SERIAL:
+            raise ScheduleError("bind", f"expected a serial loop, found {name} {found.kind}")
+        procedure = replace_loop(procedure, name, lambda node: replace(node, kind=kind))
+    return finish("bind", procedure)
 
 
 def barrier(procedure: Procedure, loop: str, side: str = "before") -> Procedure:

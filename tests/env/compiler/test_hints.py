@@ -16,9 +16,11 @@ from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
+    Binary,
     Block,
     Call,
     For,
+    If,
     Load,
     LoopKind,
     Prefetch,
