@@ -43,6 +43,8 @@ from kernelwright.env.compiler.schedule.instruction import Instruction
 EXTENTS = (0, 1, 7)
 # A window begins behind the first row and column of its array, and ends before the last ones.
 BEFORE, AROUND = 1, 3
+# How far the elements of a last axis are apart that need not lie side by side.
+APART = 2
 
 
 class ConformanceError(CompilerError):
@@ -104,7 +106,9 @@ def surrounded(instruction: Instruction, sizes: Mapping[str, int]) -> Procedure:
     places: dict[str, str] = {}
     for window in instruction.windows:
         axes = tuple(_number(extent, sizes) for extent in window.shape)
-        shape = tuple(whole(size + AROUND) for size in axes)
+        step = _step(instruction, window.name)
+        sizes_there = [*axes[:-1], *(size * step for size in axes[-1:])]
+        shape = tuple(whole(size + AROUND) for size in sizes_there)
         given = Tensor(f"{window.name}_given", shape, window.dtype, "input")
         result = Tensor(f"{window.name}_result", shape, window.dtype, "output")
         arguments.append(given)
@@ -123,7 +127,7 @@ def surrounded(instruction: Instruction, sizes: Mapping[str, int]) -> Procedure:
         before.append(_copy(tile, given, "in"))
         if is_written:
             after.append(_copy(result, tile, "out"))
-    meaning = _moved(instruction.semantics.body, places, sizes)
+    meaning = _moved(instruction, places, sizes)
     body: Stmt = Block((*before, Call(instruction.name, meaning), *after))
     for tile in tiles:
         body = Allocate(tile, body)
@@ -146,26 +150,33 @@ def _copy(target: Tensor, source: Tensor, ending: str) -> Stmt:
     return body
 
 
-def _moved(body: Stmt, places: Mapping[str, str], sizes: Mapping[str, int]) -> Stmt:
-    """The meaning on other tensors, a step away from their corner, with numbers for extents."""
+def _step(instruction: Instruction, window: str) -> int:
+    return 1 if window in instruction.contiguous else APART
 
-    def shifted(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(Binary("add", index, whole(BEFORE)) for index in indices)
+
+def _moved(instruction: Instruction, places: Mapping[str, str], sizes: Mapping[str, int]) -> Stmt:
+    """The meaning on other tensors, away from their corner, with numbers for extents."""
+
+    def moved(window: str, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        apart = whole(_step(instruction, window))
+        scaled = (*indices[:-1], *(Binary("mul", index, apart) for index in indices[-1:]))
+        return tuple(Binary("add", index, whole(BEFORE)) for index in scaled)
 
     def expression(node: Expr) -> Expr:
         if isinstance(node, Var) and node.name in sizes:
             return whole(sizes[node.name])
         again = rebuild(node, tuple(expression(child) for child in children(node)))
         if isinstance(again, Load):
-            return Load(places[again.tensor], shifted(again.indices))
+            return Load(places[again.tensor], moved(again.tensor, again.indices))
         return again
 
     def statement(node: Stmt) -> Stmt:
         if not isinstance(node, Store):
             return node
-        return Store(places[node.tensor], shifted(node.indices), node.value, node.reduce)
+        there = moved(node.tensor, node.indices)
+        return Store(places[node.tensor], there, node.value, node.reduce)
 
-    return map_statements(body, expression, statement)
+    return map_statements(instruction.semantics.body, expression, statement)
 
 
 def _random(procedure: Procedure, rng: np.random.Generator) -> dict[str, NDArray[Any]]:

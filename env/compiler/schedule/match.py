@@ -126,6 +126,20 @@ class _Search:
 
     def expression(self, meant: Expr, found: Expr) -> None:
         match meant, found:
+            case Binary("add" | "mul" as a, _, _), Binary(b, left, right) if a == b:
+                # Either way round: a + b is b + a, in floating point, too.
+                windows, extents = dict(self.windows), dict(self.extents)
+                try:
+                    self._children(meant, found)
+                except MatchError:
+                    self.windows, self.extents = windows, extents
+                    try:
+                        self._children(meant, Binary(b, right, left))
+                        return
+                    except MatchError:
+                        self.windows, self.extents = windows, extents
+                    raise
+                return
             case Load(), Load():
                 self._window(meant.tensor, meant.indices, found.tensor, found.indices)
                 return
@@ -140,6 +154,9 @@ class _Search:
                 pass
             case _:
                 raise MatchError(f"expected {_word(meant)}, found {_word(found)}")
+        self._children(meant, found)
+
+    def _children(self, meant: Expr, found: Expr) -> None:
         for one, other in zip(children(meant), children(found), strict=True):
             self.expression(one, other)
 

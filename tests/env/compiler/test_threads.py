@@ -112,7 +112,7 @@ def test_a_missing_barrier_is_refused_with_two_iterations(barriers):
 @pytest.mark.parametrize("barriers", [("copied",), ("used",), ()])
 def test_a_missing_barrier_is_caught_where_it_runs(barriers):
     procedure = forced(shared_matmul(5, 6, 7, 3, barriers), BLOCKS + THREADS)
-    with pytest.raises(InterpretError, match="no barrier is between|read before it was written"):
+    with pytest.raises(InterpretError, match=r"no barrier is between|read before it was written"):
         interpret(procedure, inputs_of(procedure))
 
 
@@ -345,7 +345,7 @@ def test_a_barrier_for_some_threads_is_refused():
         tensor("y", 2, role="output"),
         tensor("z", 4, role="output"),
     )
-    with pytest.raises(ScheduleError, match="2 of 4 threads along thread.x run"):
+    with pytest.raises(ScheduleError, match=r"2 of 4 threads along thread\.x run"):
         check_threads("check", procedure)
     with pytest.raises(RaceError, match="waits at a barrier"):
         interpret(procedure, {})
@@ -439,7 +439,7 @@ def test_directives_after_bind_keep_what_it_proved():
     assert "for ki in 3:  # unrolled" in print_procedure(after)
     inputs = inputs_of(procedure)
     np.testing.assert_array_equal(interpret(after, inputs)["C"], interpret(procedure, inputs)["C"])
-    with pytest.raises(ScheduleError, match="a serial loop, found ti thread.y"):
+    with pytest.raises(ScheduleError, match=r"a serial loop, found ti thread\.y"):
         apply_trace(bound, parse_trace("split('ti', 2)"))
 
 
