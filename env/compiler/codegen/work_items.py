@@ -101,8 +101,8 @@ def _fission(loop: For, body: Stmt) -> Stmt:
                 return (name, (own, *indices)) if name == tensor.name else (name, indices)
 
             return Allocate(expanded, _fission(loop, _accessed(inside, indexed)))
-    kind = body.kind if isinstance(body, For) else "call"
-    raise CodegenError(f"expected no barrier under a {kind} in thread loop {loop.var}, found one")
+    found = body.kind.value if isinstance(body, For) else "call"
+    raise CodegenError(f"expected no barrier under a {found} in thread loop {loop.var}, found one")
 
 
 def _groups(loop: For, items: tuple[Stmt, ...]) -> Iterator[Stmt]:

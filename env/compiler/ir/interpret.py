@@ -55,8 +55,9 @@ def interpret(
                 f"{tensor.name}: expected {tensor.dtype}{list(shape)}, found {found}"
             )
         memory[tensor.name] = Memory(tensor, data, defined=True)
+    running: dict[str, Elements] = dict(memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        _outermost(procedure.body, variables, memory)
+        _outermost(procedure.body, variables, running)
     out = {}
     for tensor in procedure.tensors:
         if tensor.role == "output":

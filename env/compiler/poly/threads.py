@@ -95,7 +95,11 @@ def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Confli
             continue
         tensors = sorted({s.tensor for s in statements(block.body) if isinstance(s, Store)})
         if scopes is not None:
-            own = {s.tensor.name for s in statements(launch.body) if _is_in(s, scopes)}
+            own = {
+                s.tensor.name
+                for s in statements(launch.body)
+                if isinstance(s, Allocate) and s.tensor.scope in scopes
+            }
             tensors = [name for name in tensors if name in own]
         one_thread = _equal_threads(model)
         for name in tensors:
@@ -137,10 +141,6 @@ def _in_one_block(
     )
     element = f"{tensor}[{', '.join(map(print_expr, store.indices))}]"
     return Conflict(element, (*outer, *conflict.first), (*outer, *conflict.second))
-
-
-def _is_in(node: Stmt, scopes: tuple[str, ...]) -> bool:
-    return isinstance(node, Allocate) and node.tensor.scope in scopes
 
 
 def _blocks(launch: Procedure) -> list[Procedure]:

@@ -82,8 +82,9 @@ def reassociate(procedure: Procedure, tensor: str) -> Procedure:
         raise ScheduleError("reassociate", reason)
 
     def mark(node: Stmt) -> Stmt:
-        is_meant = isinstance(node, Store) and node.tensor == tensor and node.reduce is not None
-        return replace(node, reassociable=True) if is_meant else node
+        if isinstance(node, Store) and node.tensor == tensor and node.reduce is not None:
+            return replace(node, reassociable=True)
+        return node
 
     body = map_statements(procedure.body, lambda e: e, mark)
     return finish("reassociate", replace(procedure, body=body))

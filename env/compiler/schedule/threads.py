@@ -141,12 +141,10 @@ def _block_loop(loop: For, around: _Around) -> Iterator[str]:
             yield f"loops {outer.var} and {loop.var}, one in the other, are both {loop.kind}"
         elif outer.kind in (*THREAD_LEVELS, *_TOGETHER, LoopKind.UNROLLED):
             yield f"block loop {loop.var} is inside {outer.kind} loop {outer.var}"
-    bound = [i for i, n in enumerate(around.path) if isinstance(n, For) and n.kind in BLOCK_KINDS]
-    between = around.path[bound[-1] + 1 :] if bound else ()
-    if any(not isinstance(node, If) for node in between):
-        outer = around.path[bound[-1]]
-        assert isinstance(outer, For)
-        yield f"expected block loop {loop.var} directly inside block loop {outer.var}"
+    blocks = [each for each in around.loops if each.kind in BLOCK_KINDS]
+    if blocks and any(not isinstance(node, If) for node in around.common):
+        nearest = blocks[-1].var
+        yield f"expected block loop {loop.var} directly inside block loop {nearest}"
 
 
 def _thread_loop(loop: For, around: _Around) -> Iterator[str]:

@@ -95,7 +95,7 @@ def test_c_that_does_something_else_is_found(old, new, cache):
     right = find_instruction("fma_4x4_f64")
     text = right.c.replace("row sum[4]", "row sum[5] = {}").replace(old, new)
     assert text != right.c.replace("row sum[4]", "row sum[5] = {}")
-    name = f"wrong_{abs(hash(new))}"
+    name = "wrong_" + "".join(filter(str.isalnum, old))
     wrong = declare(replace(right, semantics=replace(right.semantics, name=name), c=text))
     with pytest.raises(ConformanceError, match=rf"{name} with \{{'k': \d\}}: C_result\["):
         verify_instruction(wrong, cache, toolchain=TOOLCHAIN.name)
@@ -260,7 +260,9 @@ def test_an_instruction_is_not_taken_apart(text, message):
 def test_a_call_of_another_nest_has_no_c():
     other = Call("fma_8x16_f32", For("i", whole(8), Store("y", (Var("i"),), f32(1.0))))
     procedure = verify(Procedure("f", (), (tensor("y", 8, role="output"),), other))
-    with pytest.raises(CodegenError, match="call of fma_8x16_f32: expected an extent|expected a"):
+    with pytest.raises(
+        CodegenError, match="call of fma_8x16_f32: expected an extent of loop i|expected a"
+    ):
         generate(procedure)
 
 
@@ -382,7 +384,7 @@ def test_an_accelerator_s_memories_are_asked_for():
         after(engine_matmul(), SCOPES.split("\n", 1)[1] + "tensorize('pk', 'engine_matmul')")
     with pytest.raises(ScheduleError, match="expected Y in auto or heap, found SA in scratchpad"):
         after(engine_matmul(), SCOPES + "tensorize('a0', 'engine_store')")
-    with pytest.raises(ScheduleError, match="set_scope: the nest of engine_matmul would not be"):
+    with pytest.raises(ScheduleError, match="set_scope: the nest of engine_zero would not be"):
         after(engine_matmul(), ENGINE + "set_scope('P', 'heap')")
 
 
@@ -390,20 +392,21 @@ def test_declarations_are_checked():
     meaning = find_instruction("fma_4x4_f64").semantics
     with pytest.raises(InstructionError, match="a window of A, B, C, found 'D'"):
         Instruction(meaning, contiguous=("D",))
-    with pytest.raises(InstructionError, match="expected scopes of auto, .* for A, found"):
+    with pytest.raises(InstructionError, match=r"expected scopes of auto, .* for A, found"):
         Instruction(meaning, scopes=(("A", ("cloud",)),))
+    twice = Store("C", (Var("i"), Var("j")), Load("A", (Var("i"), Var("i"))))
+    tensors = (window("A", (4, 4), "float32"), window("C", (4, 4), "float32", written=True))
+    diagonal = Procedure("twice", (), tensors, under(twice, i=4, j=4))
     with pytest.raises(InstructionError, match="a loop variable of its own for every index of A"):
-        twice = Store("C", (Var("i"), Var("j")), Load("A", (Var("i"), Var("i"))))
-        tensors = (window("A", (4, 4), "float32"), window("C", (4, 4), "float32", written=True))
-        Instruction(Procedure("twice", (), tensors, under(twice, i=4, j=4)))
+        Instruction(diagonal)
+    tensors = (
+        window("A", (4,), "float32"),
+        window("B", (4,), "float32"),
+        window("C", (4,), "float32", written=True),
+    )
+    copy = Procedure("copy", (), tensors, under(Store("C", (Var("i"),), load("A", "i")), i=4))
     with pytest.raises(InstructionError, match="expected a use of window B, found none"):
-        copy = Store("C", (Var("i"),), load("A", "i"))
-        tensors = (
-            window("A", (4,), "float32"),
-            window("B", (4,), "float32"),
-            window("C", (4,), "float32", written=True),
-        )
-        Instruction(Procedure("copy", (), tensors, under(copy, i=4)))
+        Instruction(copy)
     with pytest.raises(InstructionError, match="expected a new name, found a second fma_4x4_f64"):
         declare(find_instruction("fma_4x4_f64"))
     with pytest.raises(InstructionError, match="did you mean 'fma_4x4_f64'"):
