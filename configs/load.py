@@ -21,6 +21,7 @@ from kernelwright.configs.context import check_retrieval, resolved_context
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
 from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly, reaching
+from kernelwright.configs.instructions import absolute_instructions, declare_instructions
 from kernelwright.configs.resolve import (
     Given,
     UnknownNameError,
@@ -65,7 +66,7 @@ CHOICES = (
 # What a space of each kind takes, and what it must have.
 _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "knobs": ((), ()),
-    "schedule": ((), ()),
+    "schedule": (("instructions",), ()),
     "template": (("file", "knobs", "default", "constraints"), ("file", "knobs")),
     "source": (("file", "regions"), ()),
 }
@@ -200,6 +201,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         raise document.error(("budget",), expected, "none")
     check_cache(document, file.cache, folder)
     text = _space_text(document, file, folder, files)
+    declare_instructions(document, file.space.instructions or [], folder, files)
     return Campaign(
         file,
         chosen["problem"],
@@ -540,6 +542,9 @@ def resolved_config(
         out[key] = cast(Chosen, getattr(campaign, key)).plain
     if file.space.file is not None:
         out["space"]["file"] = str((campaign.folder / file.space.file).resolve())
+    if file.space.instructions is not None:
+        absolute = absolute_instructions(file.space.instructions, campaign.folder)
+        out["space"]["instructions"] = absolute
     if file.baseline.endswith(".c"):
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:

@@ -25,7 +25,7 @@ Scalars = int | float | bool | str
 
 class SpaceSection(_Strict):
     """Which language candidates are written in. ``template`` takes ``file knobs default
-    constraints``, ``source`` takes ``file regions``.
+    constraints``, ``source`` takes ``file regions``, ``schedule`` takes ``instructions``.
     """
 
     kind: Annotated[
@@ -46,6 +46,10 @@ class SpaceSection(_Strict):
     ] = None
     regions: Annotated[
         list[str] | None, Field(description="the parts of a source that may be edited (all)")
+    ] = None
+    instructions: Annotated[
+        list[str] | None,
+        Field(description="instructions that schedules may use beside those of the compiler"),
     ] = None
 
 
