@@ -1,4 +1,4 @@
-"""A campaign's own instructions and micro-kernels, which ``tensorize`` may then put into schedules."""
+"""A campaign's own instructions and micro-kernels, which ``tensorize`` may put into schedules."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.form import CodegenError
-from kernelwright.env.compiler.ir.levels import THREAD_LEVELS, is_launch
+from kernelwright.env.compiler.ir.levels import THREAD_LEVELS, is_launch, outermost
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -40,6 +40,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify, simplify_statement, whole
+from kernelwright.env.compiler.poly.threads import own_memory
 
 # A tensor's access in the terms of another: name and indices.
 _Access: TypeAlias = Callable[[str, tuple[Expr, ...]], tuple[str, tuple[Expr, ...]]]
@@ -50,11 +51,18 @@ def as_loops(procedure: Procedure) -> Procedure:
 
     Raises:
         CodegenError: if a barrier is inside a thread loop and under something that its threads may
-            decide differently, or inside an instruction.
+            decide differently, or inside an instruction; or if two threads use one element of a
+            temporary of which each has its own.
     """
     body = procedure.body
     if not is_launch(body) and not _has_barrier(body):
         return procedure
+    for statement in outermost(body):
+        launch = replace(procedure, body=statement)
+        conflict = own_memory(launch) if is_launch(statement) else None
+        if conflict is not None:
+            reason = f"expected threads to keep to memory of their own, found {conflict}"
+            raise CodegenError(reason)
     body = simplify_statement(_dropped(_cut(_interleaved(body))))
     return replace(procedure, body=body)
 

@@ -90,9 +90,6 @@ def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Confli
     them; or in temporaries of some scopes, whatever is.
     """
     for block in _blocks(launch):
-        model = build_model(block)
-        if not model.instances:
-            continue
         tensors = sorted({s.tensor for s in statements(block.body) if isinstance(s, Store)})
         if scopes is not None:
             own = {
@@ -101,6 +98,9 @@ def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Confli
                 if isinstance(s, Allocate) and s.tensor.scope in scopes
             }
             tensors = [name for name in tensors if name in own]
+        if not tensors:
+            continue
+        model = build_model(block)
         one_thread = _equal_threads(model)
         for name in tensors:
             writes = model.writes(name)

@@ -382,6 +382,19 @@ def test_c_cuts_thread_loops_at_barriers(scope, cache):
         lower(procedure)
 
 
+def test_c_has_no_memory_of_a_thread_that_another_uses():
+    """Each thread has an ``own`` of one element; C has one for all."""
+    fill = loop("t", 3, Store("own", (whole(0),), Load("x", (Var("t"),))), kind=X)
+    drain = loop("u", 3, Store("y", (Var("u"),), Load("own", (whole(0),))), kind=X)
+    own = Tensor("own", (whole(1),), "float32", scope="local")
+    body = Allocate(own, Block((fill, Barrier(), drain)))
+    procedure = procedure_of(body, tensor("x", 3), tensor("y", 3, role="output"))
+    inputs = inputs_of(procedure)
+    np.testing.assert_array_equal(interpret(procedure, inputs)["y"], inputs["x"])
+    with pytest.raises(CodegenError, match=r"memory of their own, found own\[0\]: iteration"):
+        generate(procedure)
+
+
 def test_c_says_which_barrier_it_cannot_cut_at():
     t = Var("t")
     inside = For("p", whole(2), Block((Store("y", (t,), f32(1.0)), Barrier())), LoopKind.PARALLEL)
