@@ -10,7 +10,7 @@ from programs import add, f32, matmul, mul, tensor
 from test_codegen import needs_cc
 
 from kernelwright.env.compiler.codegen.c import generate
-from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.errors import ScheduleError, VerifyError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -365,6 +365,40 @@ def test_any_legal_trace_with_reductions_keeps_the_meaning(rng):
     inputs = small(procedure)
     wanted, found = interpret(procedure, inputs), interpret(verify(scheduled), inputs)
     np.testing.assert_array_equal(found["C"], wanted["C"], err_msg=print_procedure(scheduled))
+
+
+def some_nest(rng):
+    """Reductions of several kinds into one tensor, some of which also read it, under two loops."""
+    place = [I, J, whole(1), add(I, J), Binary("floordiv", add(I, J), whole(2))]
+    steps = []
+    for _ in range(rng.randint(1, 3)):
+        value = rng.choice([Load("x", (I, J)), Load("y", (rng.choice(place),)), Const(2, "int32")])
+        reduce = rng.choice(["add", "add", "min", "max", "mul", None])
+        steps.append(Store("y", (rng.choice(place),), value, reduce))
+    start = For("p", whole(7), Store("y", (Var("p"),), Const(3, "int32")))
+    nest = For("i", whole(4), For("j", whole(4), Block(tuple(steps))))
+    tensors = (tensor("x", 4, 4, dtype="int32"), tensor("y", 7, dtype="int32", role="output"))
+    return verify(Procedure("f", (), tensors, Block((start, nest))))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.randoms(use_true_random=False))
+def test_reductions_that_change_places_are_of_one_kind(rng):
+    """Whole numbers regroup without leave; what is accepted computes the same, overflow and all."""
+    procedure = some_nest(rng)
+    try:
+        scheduled = apply_trace(procedure, parse_trace("reorder('j', 'i')"))
+    except ScheduleError:
+        return
+    x = np.random.default_rng(rng.randint(0, 99)).integers(-9, 9, (4, 4)).astype(np.int32)
+    wanted, found = interpret(procedure, {"x": x})["y"], interpret(scheduled, {"x": x})["y"]
+    np.testing.assert_array_equal(found, wanted, err_msg=print_procedure(procedure))
+
+
+def test_only_reductions_regroup():
+    plain = Store("y", (whole(0),), f32(1.0), reassociable=True)
+    with pytest.raises(VerifyError, match="expected a reduction that may be regrouped"):
+        verify(Procedure("f", (), (tensor("y", 1, role="output"),), plain))
 
 
 @needs_cc
