@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.codegen.c import arguments, generate
-from kernelwright.env.compiler.codegen.form import CodegenError
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.simplify import simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify

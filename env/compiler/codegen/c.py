@@ -10,12 +10,13 @@ compiler without ``-fopenmp`` skips.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.call import call_text, described
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.codegen.expression import (
     LOOSE,
     Expressions,
@@ -23,9 +24,13 @@ from kernelwright.env.compiler.codegen.expression import (
     depends_on,
     step_of,
 )
-from kernelwright.env.compiler.codegen.form import CodegenError
+from kernelwright.env.compiler.codegen.memory import (
+    element_count,
+    heap_inside,
+    places,
+    touches,
+)
 from kernelwright.env.compiler.codegen.work_items import as_loops
-from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -49,11 +54,11 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
-from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.ir.simplify import product, simplify, whole
 from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, prototype
 
-# Of all temporaries that live at one time; the rest is on the heap.
-MAX_STACK_BYTES = 1 << 16
+__all__ = ["CodegenError", "arguments", "check_form", "generate", "written"]
+
 MAX_UNROLLED = 2048
 
 
@@ -105,34 +110,45 @@ def check_form(procedure: Procedure) -> None:
 
     Raises:
         CodegenError: if a name is C's own, more than `MAX_UNROLLED` statements would be written, or
-            as `as_loops` does.
+            a temporary cannot live in the memory that it is asked to, or as `as_loops` does.
     """
     _check_names(procedure)
-    count = written(as_loops(procedure).body)
+    loops_alone = as_loops(procedure)
+    places(loops_alone)
+    count = written(loops_alone.body)
     if count > MAX_UNROLLED:
         raise CodegenError(
             f"expected at most {MAX_UNROLLED} statements after unrolling, found {count}"
         )
 
 
-def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
+def written(
+    node: Stmt, copies: int = 1, *, lanes: int = 0, registers: frozenset[str] = frozenset()
+) -> int:
     """How many statements the C of a statement has, at most: every copy of an unrolled loop counts,
-    and what is guarded in a vectorized loop is written with and without the guard.
+    and what is guarded in a vectorized loop of ``lanes`` is written with and without the guard,
+    without it lane by lane if it accesses ``registers``.
     """
     match node:
         case Store() | Barrier() | Prefetch():
             return copies
         case For(_, extent, body, kind):
-            count = simplify(extent) if kind is LoopKind.UNROLLED else whole(1)
+            count = simplify(extent) if kind is not LoopKind.SERIAL else whole(1)
             times = int(count.value) if isinstance(count, Const) else 1
-            inside = in_lanes or kind is LoopKind.VECTORIZED
-            return written(body, copies * times, in_lanes=inside)
+            if kind is LoopKind.VECTORIZED:
+                return written(body, copies, lanes=max(lanes, times), registers=registers)
+            times = times if kind is LoopKind.UNROLLED else 1
+            return written(body, copies * times, lanes=lanes, registers=registers)
         case If(_, then):
-            return written(then, copies * (2 if in_lanes else 1), in_lanes=in_lanes)
+            apart = lanes if lanes and touches(then, registers) else min(lanes, 1)
+            return written(then, copies * (1 + apart), lanes=lanes, registers=registers)
         case Block(items):
-            return sum(written(item, copies, in_lanes=in_lanes) for item in items)
-        case Allocate(_, body) | Call(_, body):
-            return written(body, copies, in_lanes=in_lanes)
+            return sum(written(item, copies, lanes=lanes, registers=registers) for item in items)
+        case Allocate(tensor, body):
+            known = registers | {tensor.name} if tensor.scope == "register" else registers
+            return written(body, copies, lanes=lanes, registers=known)
+        case Call(_, body):
+            return written(body, copies, lanes=lanes, registers=registers)
         case _:
             assert_never(node)
 
@@ -159,7 +175,11 @@ class _Emitter:
         self.lines: list[str] = []
         self.expressions = Expressions(procedure)
         self._level = 0
-        self._stack_bytes = 0
+        self._places = places(procedure)
+        self._on_heap: set[str] = set()
+        for name, place in self._places.items():
+            if place.memory == "register":
+                self.expressions.registers[name] = place.lanes
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._level + text)
@@ -182,19 +202,9 @@ class _Emitter:
                         reduce,
                     )
                 )
-            case For(_, _, _, LoopKind.VECTORIZED):
-                self._vectorized(node)
-            case For(var, extent, body, LoopKind.UNROLLED):
-                for copy in self._copies(var, extent, body):
-                    self.statement(copy)
-            case For(var, extent, body, kind):
-                pragma = "#pragma omp parallel for schedule(static)"
-                self._loop(
-                    var,
-                    extent,
-                    lambda: self.statement(body),
-                    pragma if kind is LoopKind.PARALLEL else None,
-                )
+            case For():
+                with self._outside(node):
+                    self._for(node)
             case If(condition, then):
                 self.line(f"if ({self.expressions.scalar(condition, LOOSE)}) {{")
                 with self.indented():
@@ -214,6 +224,24 @@ class _Emitter:
                 raise AssertionError("barriers are gone: as_loops")
             case _:
                 assert_never(node)
+
+    def _for(self, node: For) -> None:
+        match node:
+            case For(_, _, _, LoopKind.VECTORIZED):
+                self._vectorized(node)
+            case For(var, extent, body, LoopKind.UNROLLED):
+                for copy in self._copies(var, extent, body):
+                    self.statement(copy)
+            case For(var, extent, body, LoopKind.PARALLEL):
+                pragma = "#pragma omp parallel for schedule(static)"
+                self._loop(var, extent, lambda: self._own(body), pragma)
+            case For(var, extent, body, _):
+                self._loop(var, extent, lambda: self.statement(body))
+
+    def _own(self, body: Stmt) -> None:
+        """An iteration of a parallel loop, with memory of its own."""
+        with self._outside(body):
+            self.statement(body)
 
     def _loop(
         self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
@@ -247,32 +275,56 @@ class _Emitter:
 
     @contextmanager
     def _allocated(self, tensor: Tensor) -> Iterator[None]:
-        """A temporary: on the stack where it is small and of known size, else on the heap."""
-        size = simplify(_product(tensor.shape))
-        c_type = C_TYPES[tensor.dtype]
+        """A temporary, in the memory where it has its place."""
         self.expressions.tensors[tensor.name] = tensor
+        place = self._places[tensor.name]
+        if tensor.name in self._on_heap:
+            yield
+        elif place.memory == "heap":
+            with self._heap([tensor]):
+                yield
+        else:
+            c_type, count = C_TYPES[tensor.dtype], element_count(tensor)
+            assert count is not None
+            self.line("{")
+            with self.indented():
+                if place.memory == "stack":
+                    aligned = "__attribute__((aligned(64)))"
+                    self.line(f"{c_type} {tensor.name}[{count}] {aligned};")
+                else:
+                    self.line(self.expressions.register_variables(tensor, count))
+                yield
+            self.line("}")
+        del self.expressions.tensors[tensor.name]
+
+    @contextmanager
+    def _heap(self, tensors: Sequence[Tensor]) -> Iterator[None]:
+        """Allocations that last for a statement."""
+        self._on_heap |= {tensor.name for tensor in tensors}
         self.line("{")
         with self.indented():
-            count = int(size.value) if isinstance(size, Const) else MAX_STACK_BYTES
-            taken = count * ITEM_BYTES[tensor.dtype]
-            small = self._stack_bytes + taken <= MAX_STACK_BYTES
-            self._stack_bytes += taken if small else 0
-            if small:
-                element_count = self.expressions.scalar(size)
-                aligned = "__attribute__((aligned(64)))"
-                self.line(f"{c_type} {tensor.name}[{element_count}] {aligned};")
-            else:
-                bytes_text = (
-                    f"(({self.expressions.scalar(size)}) * sizeof({c_type}) + 63) / 64 * 64"
-                )
-                self.line(f"{c_type} *restrict {tensor.name} = aligned_alloc(64, {bytes_text});")
+            for tensor in tensors:
+                c_type, size = C_TYPES[tensor.dtype], simplify(product(tensor.shape))
+                rounded = f"(({self.expressions.scalar(size)}) * sizeof({c_type}) + 63) / 64 * 64"
+                self.line(f"{c_type} *restrict {tensor.name} = aligned_alloc(64, {rounded});")
                 self.line(f"if (!{tensor.name}) abort();")
             yield
-            self._stack_bytes -= taken if small else 0
-            if not small:
+            for tensor in reversed(tensors):
                 self.line(f"free({tensor.name});")
         self.line("}")
-        del self.expressions.tensors[tensor.name]
+        self._on_heap -= {tensor.name for tensor in tensors}
+
+    @contextmanager
+    def _outside(self, node: Stmt) -> Iterator[None]:
+        """What a loop allocates on the heap, allocated once and outside: no iteration finds what
+        another left there.
+        """
+        inside = [t for t in heap_inside(node, self._places) if t.name not in self._on_heap]
+        if not inside:
+            yield
+            return
+        with self._heap(inside):
+            yield
 
     def _prefetch(self, node: Prefetch) -> None:
         element = self.expressions.element(node.tensor, node.indices)
@@ -345,6 +397,11 @@ class _Emitter:
                 self._one_by_one(node, lanes)
 
     def _one_by_one(self, node: Stmt, lanes: Lanes) -> None:
+        if touches(node, frozenset(self.expressions.registers)):
+            # A vector that is indexed by a variable would live in memory.
+            for lane in range(lanes.count):
+                self.statement(_replace(node, lanes.var, whole(lane)))
+            return
         self._loop(lanes.var, whole(lanes.count), lambda: self.statement(node))
 
     def _vector_store(
@@ -361,13 +418,6 @@ class _Emitter:
             return None
         target = self.expressions.vector_element(tensor, indices, lanes, const="")
         return self._store(target, tensor, text, reduce)
-
-
-def _product(shape: tuple[Expr, ...]) -> Expr:
-    out: Expr = whole(1)
-    for extent in shape:
-        out = Binary("mul", out, extent)
-    return out
 
 
 def _replace(node: Stmt, var: str, value: Expr) -> Stmt:

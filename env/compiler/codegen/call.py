@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.codegen.expression import LOOSE, Expressions
-from kernelwright.env.compiler.codegen.form import CodegenError
 from kernelwright.env.compiler.ir.nodes import Call
 from kernelwright.env.compiler.runtime.call import C_TYPES
 from kernelwright.env.compiler.schedule.instruction import (
@@ -35,6 +35,9 @@ def call_text(node: Call, expressions: Expressions) -> str | None:
     values = []
     for tensor in instruction.windows:
         window = found.windows[tensor.name]
+        if window.tensor in expressions.registers:
+            reason = f"expected {window.tensor} in memory, found it in registers"
+            raise CodegenError(f"call of {node.instruction}: {reason}")
         values.append(f"{window.tensor} + {expressions.scalar(window.offset, 12)}")
         values += [expressions.scalar(stride, LOOSE) for stride in window.strides]
     values += [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.memory import flat
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
@@ -90,6 +91,8 @@ class Expressions:
         self.tensors: dict[str, Tensor] = {t.name: t for t in procedure.tensors}
         self._helpers: set[str] = set()
         self._vectors: set[tuple[str, int]] = set()
+        # Temporaries in local variables, with how many elements each of those holds.
+        self.registers: dict[str, int] = {}
 
     def preamble(self, lines: list[str]) -> list[str]:
         """The types and helpers that ``lines`` use."""
@@ -193,14 +196,30 @@ class Expressions:
 
     def flat(self, tensor: str, indices: tuple[Expr, ...]) -> Expr:
         """The row-major offset of an element."""
-        offset: Expr = whole(0)
-        for index, extent in zip(indices, self.tensors[tensor].shape, strict=True):
-            offset = Binary("add", Binary("mul", offset, extent), index)
-        return simplify(offset)
+        return flat(self.tensors[tensor], indices)
 
     def element(self, tensor: str, indices: tuple[Expr, ...]) -> str:
         """One element, to read or to write."""
+        if tensor in self.registers:
+            return self._register(tensor, self.flat(tensor, indices))
         return f"{tensor}[{self.scalar(self.flat(tensor, indices), LOOSE)}]"
+
+    def register_variables(self, tensor: Tensor, count: int) -> str:
+        """The declaration of a temporary in local variables."""
+        lanes = self.registers[tensor.name]
+        kind = C_TYPES[tensor.dtype]
+        if lanes > 1:
+            kind = self._vector_name(tensor.dtype, Lanes(tensor.name, lanes))
+        found = [names.register(tensor.name, i) for i in range(-(-count // lanes))]
+        return f"{kind} {', '.join(found)};"
+
+    def _register(self, tensor: str, offset: Expr) -> str:
+        """The element at an offset, in the local variable that holds it."""
+        place, lanes = simplify(offset), self.registers[tensor]
+        assert isinstance(place, Const)
+        number, lane = divmod(int(place.value), lanes)
+        name = names.register(tensor, number)
+        return name if lanes == 1 else f"{name}[{lane}]"
 
     def extremum(self, op: str, dtype: str) -> str:
         """The helper that computes ``min`` or ``max``."""
@@ -278,6 +297,9 @@ class Expressions:
     ) -> str:
         """The elements of all lanes, which lie side by side, to read or to write."""
         first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
+        if tensor in self.registers:
+            assert isinstance(first, Const)
+            return names.register(tensor, int(first.value) // self.registers[tensor])
         kind = self._vector_name(self.tensors[tensor].dtype, lanes)
         return f"*({const}{kind} *)({tensor} + {self.scalar(first, 12)})"
 

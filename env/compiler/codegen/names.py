@@ -16,6 +16,7 @@ __all__ = [
     "maximum",
     "minimum",
     "modulo",
+    "register",
     "thread_copy",
     "vector_type",
 ]
@@ -60,3 +61,8 @@ def thread_copy(tensor: str, number: int) -> str:
 def instruction(name: str) -> str:
     """The function that does what an instruction means."""
     return f"kw_call_{name}"
+
+
+def register(tensor: str, number: int) -> str:
+    """A local variable that holds elements of a temporary: ``kw_C_register_0``."""
+    return f"kw_{tensor}_{number}"

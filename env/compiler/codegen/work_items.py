@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from kernelwright.env.compiler.codegen import names
-from kernelwright.env.compiler.codegen.form import CodegenError
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.ir.levels import THREAD_LEVELS, is_launch, outermost
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -200,9 +200,17 @@ def _spread(node: Stmt, var: str, count: int, own: frozenset[str]) -> Stmt:
 
 def _copy(node: Stmt, var: str, number: int, own: frozenset[str]) -> Stmt:
     """What one virtual thread does of a step."""
+    inside = {s.tensor.name for s in statements(node) if isinstance(s, Allocate)}
 
     def renamed(name: str, indices: tuple[Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
-        return (names.thread_copy(name, number), indices) if name in own else (name, indices)
+        is_own = name in own or name in inside
+        return (names.thread_copy(name, number), indices) if is_own else (name, indices)
+
+    def declared(inner: Stmt) -> Stmt:
+        if not isinstance(inner, Allocate):
+            return inner
+        copy = replace(inner.tensor, name=names.thread_copy(inner.tensor.name, number))
+        return replace(inner, tensor=copy)
 
     chosen = map_statements(node, lambda e: simplify(substitute(e, {var: whole(number)})))
-    return _accessed(chosen, renamed)
+    return map_statements(_accessed(chosen, renamed), lambda e: e, declared)

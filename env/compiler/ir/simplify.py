@@ -17,7 +17,7 @@ differently from the target.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kernelwright.env.compiler.ir.nodes import (
@@ -64,6 +64,14 @@ EMPTY = Block(())
 def whole(value: int) -> Const:
     """A whole-number constant."""
     return Const(value, "int64")
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """The product of some whole numbers; 1 of none."""
+    out: Expr = whole(1)
+    for factor in factors:
+        out = Binary("mul", out, factor)
+    return out
 
 
 def simplify(node: Expr) -> Expr:

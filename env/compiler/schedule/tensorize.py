@@ -1,19 +1,14 @@
-"""Nests replaced by declared instructions: tensorize; and memories for them: set_scope."""
+"""Nests replaced by declared instructions: tensorize."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
-    MEMORY_SCOPES,
     Allocate,
     Call,
     Procedure,
     Stmt,
     Tensor,
-    map_statements,
-    statements,
 )
 from kernelwright.env.compiler.schedule.edit import find_loop, finish, replace_loop
 from kernelwright.env.compiler.schedule.instruction import InstructionError, find_instruction
@@ -59,39 +54,6 @@ def tensorize(procedure: Procedure, loop: str, instruction: str) -> Procedure:
     if any(isinstance(node, Call) for node in path_to(procedure, loop)):
         raise ScheduleError("tensorize", f"loop {loop} is part of an instruction already")
     return finish("tensorize", replace_loop(procedure, loop, lambda n: Call(declared.name, n)))
-
-
-def set_scope(procedure: Procedure, tensor: str, scope: str) -> Procedure:
-    """Say in which memory a temporary lives (TVM ``set_scope``; Halide ``store_in``).
-
-    Before::
-
-        allocate S[16, 16]
-
-    After ``set_scope("S", "scratchpad")``::
-
-        allocate S[16, 16]  # scratchpad
-
-    Raises:
-        ScheduleError: if there is no such temporary or scope, or threads would have one each or
-            share one where the program means otherwise.
-    """
-    known = [s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)]
-    if tensor not in known:
-        listed = ", ".join(known) or "none"
-        raise ScheduleError("set_scope", f"expected a temporary ({listed}), found {tensor!r}")
-    if scope not in MEMORY_SCOPES:
-        listed = ", ".join(MEMORY_SCOPES)
-        raise ScheduleError("set_scope", f"expected one of {listed}, found {scope!r}")
-
-    def rewrite(node: Stmt) -> Stmt:
-        is_meant = isinstance(node, Allocate) and node.tensor.name == tensor
-        if not is_meant or not isinstance(node, Allocate):
-            return node
-        return replace(node, tensor=replace(node.tensor, scope=scope))
-
-    body = map_statements(procedure.body, lambda e: e, rewrite)
-    return finish("set_scope", replace(procedure, body=body))
 
 
 def tensors_at(procedure: Procedure, place: str | Stmt) -> dict[str, Tensor]:

@@ -95,6 +95,16 @@ def triangular(n=5):
     return Procedure("triangular", (), tensors, Block((fill, nest)))
 
 
+def whole_blocks():
+    """A loop that runs where its extent is a multiple of 8, and what runs elsewhere."""
+    left = Binary("mod", Var("n"), whole(8))
+    blocks = For("i", Var("n"), Store("y", (I,), Load("x", (I,))))
+    rest = For("p", Var("n"), Store("y", (Var("p"),), Load("x", (Var("p"),))))
+    nest = Block((If(Binary("eq", left, whole(0)), blocks), If(Binary("ne", left, whole(0)), rest)))
+    tensors = (tensor("x", "n"), tensor("y", "n", role="output"))
+    return Procedure("whole_blocks", ("n",), tensors, nest)
+
+
 PROGRAMS = {
     "matmul": matmul(5, 6, 4),
     "transpose": transpose(),
@@ -144,14 +154,33 @@ SHOWN = {
         matmul(8, 16, 5),
         [D("reorder", "k", "i", "j"), D("tensorize", "k", "fma_8x16_f32")],
     ),
-    "set_scope": (
-        row_sum(5, 19),
+    "cache_read": (matmul(4, 7, 4), [D("split", "j", 3), D("cache_read", "B", "jo", "stack")]),
+    "cache_write": (matmul(4, 8, 4), [D("cache_write", "C", "i")]),
+    "scalar_replacement": (row_sum(), [D("scalar_replacement", "y", "j")]),
+    "pack": (matmul(4, 7, 4), [D("pack", "B", "k j -> j/4 k j%4", "", "heap", "zero")]),
+    "reorder_storage": (
+        matmul(4, 8, 4),
+        [D("cache_read", "A"), D("reorder_storage", "A_read", 1, 0)],
+    ),
+    "storage_align": (
+        matmul(4, 8, 4),
+        [D("cache_read", "B"), D("storage_align", "B_read", 0, 16, 1)],
+    ),
+    "set_scope": (matmul(4, 8, 4), [D("cache_read", "B"), D("set_scope", "B_read", "heap")]),
+    "bound_storage": (
+        matmul(4, 8, 4),
+        [D("cache_read", "B"), D("bound_storage", "B_read", 1, 12)],
+    ),
+    "pad": (
+        matmul(4, 7, 4),
         [
-            D("split", "j", 8),
-            D("rfactor", "ji", "P", True),
-            D("set_scope", "P", "register"),
+            D("split", "j", 4),
+            D("pack", "B", "k j -> j/4 k j%4", "", "auto", "zero"),
+            D("cache_write", "C", "i"),
+            D("pad", "C_write", 1, 4),
         ],
     ),
+    "bound": (whole_blocks(), [D("split", "i", 4), D("bound", "io", "n", 4)]),
     "register_tile": (
         matmul(8, 32, 4),
         [

@@ -1,4 +1,4 @@
-"""What has no C form."""
+"""What the back ends refuse."""
 
 from __future__ import annotations
 

@@ -1,0 +1,174 @@
+"""The directive pad: a temporary with room for whole blocks, so that guards can go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Const,
+    Expr,
+    If,
+    Load,
+    Procedure,
+    Stmt,
+    Tensor,
+    map_statements,
+    statements,
+    walk,
+)
+from kernelwright.env.compiler.ir.simplify import TRUE, simplify_procedure, whole
+from kernelwright.env.compiler.poly.definedness import undefined_read
+from kernelwright.env.compiler.poly.extra import harm
+from kernelwright.env.compiler.poly.model import condition_text
+from kernelwright.env.compiler.poly.region import accesses
+from kernelwright.env.compiler.schedule.access import find_temporary, fitting_lanes, no_instructions
+from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, zero_nest
+from kernelwright.env.compiler.schedule.edit import finish, taken_names, whole_argument
+from kernelwright.env.compiler.schedule.ranges import Linear, linear
+
+
+def pad(procedure: Procedure, tensor: str, axis: int, multiple: int) -> Procedure:
+    """Round an axis of a temporary up to a multiple, and run guarded iterations that touch it
+    without their guards where the padding makes that harmless (in the spirit of TVM
+    ``pad_einsum``).
+
+    Before::
+
+        for io in 3:
+          allocate t: float32[8]
+          for ii in 8:
+            if io * 8 + ii < 20:
+              t[ii] = x_packed[io, ii] * 2
+          for ij in 8:
+            if io * 8 + ij < 20:
+              y[io * 8 + ij] = t[ij]
+
+    After ``pad("t", 0, 8)``::
+
+        for io in 3:
+          allocate t: float32[8]
+          for ii in 8:
+            t[ii] = x_packed[io, ii] * 2
+          for ij in 8:
+            if io * 8 + ij < 20:
+              y[io * 8 + ij] = t[ij]
+
+    A guard goes if the iterations that it kept from running touch nothing outside a tensor, read
+    nothing undefined, and write only elements of temporaries that no other iteration reads; or if
+    all they do is add a product of zeros (which makes a sum of -0 be 0). Where new iterations would
+    read the temporary undefined it is filled with zeros first: its padding, or all of it if the
+    axis was a multiple before.
+
+    Raises:
+        ScheduleError: if there is no such temporary or axis, or nothing would change; then it has
+            what keeps the guards, if there are some.
+    """
+    op = "pad"
+    found = find_temporary(op, procedure, tensor)
+    no_instructions(op, procedure.body, tensor)
+    number = whole_argument(op, "an axis", axis, 0)
+    if number >= len(found.shape):
+        raise ScheduleError(
+            op, f"expected an axis below {len(found.shape)} of {tensor}, found {axis}"
+        )
+    multiple = whole_argument(op, "a multiple", multiple)
+    size = found.shape[number]
+    wider = _rounded(size, multiple)
+    new = replace(found, shape=(*found.shape[:number], wider, *found.shape[number + 1 :]))
+    plain = _declared(procedure, new, ())
+    filled = _declared(procedure, new, _fill(procedure, new, number, size))
+    # With zeros more guards can go; without them if none of those needs the zeros.
+    done, why = _without_guards(filled, tensor)
+    if done == filled:
+        if wider == size:
+            reason = f"axis {number} of {tensor} is a multiple of {multiple}, and no guard can go"
+            raise ScheduleError(op, reason, why)
+        return finish(op, plain)
+    bare, _ = _without_guards(plain, tensor)
+    return finish(op, bare if _guard_count(bare) == _guard_count(done) else done)
+
+
+def _rounded(size: Expr, multiple: int) -> Expr:
+    if isinstance(size, Const):
+        return whole(-(-int(size.value) // multiple) * multiple)
+    over = linear(size).plus(Linear(multiple - 1, ()))
+    blocks = linear(Binary("floordiv", over.node(), whole(multiple)))
+    return Linear(0, ()).plus(blocks, multiple).node()
+
+
+def _fill(procedure: Procedure, tensor: Tensor, axis: int, size: Expr) -> tuple[Stmt, ...]:
+    """Zeros from ``size`` on along an axis, or everywhere if nothing lies there."""
+    start = Linear(0, ()) if tensor.shape[axis] == size else linear(size)
+    lanes = None
+    if tensor.scope == "register":
+        # Nothing but numbers can index registers.
+        lanes = fitting_lanes(procedure.body, tensor.name, tensor.shape)
+        lanes = lanes if axis < len(tensor.shape) - 1 or not start.constant else 1
+    return (zero_nest(tensor, axis, start, taken_names(procedure), lanes),)
+
+
+def _declared(procedure: Procedure, tensor: Tensor, first: Sequence[Stmt]) -> Procedure:
+    def declare(node: Stmt) -> Stmt:
+        if isinstance(node, Allocate) and node.tensor.name == tensor.name:
+            return Allocate(tensor, Block((*first, node.body)))
+        return node
+
+    body = map_statements(procedure.body, lambda e: e, declare)
+    return simplify_procedure(replace(procedure, body=body))
+
+
+def _without_guards(procedure: Procedure, tensor: str) -> tuple[Procedure, str | None]:
+    """The procedure without the guards around a temporary's accesses that can go, and what keeps
+    the others.
+    """
+    kept: dict[Expr, str] = {}
+    while True:
+        guard = next((g for g in _guards(procedure.body, tensor) if g not in kept), None)
+        if guard is None:
+            return procedure, "; ".join(dict.fromkeys(kept.values())) or None
+        after, why = _dropped(procedure, guard)
+        if why is None:
+            procedure = after
+        else:
+            kept[guard] = why
+
+
+def _dropped(procedure: Procedure, guard: Expr) -> tuple[Procedure, str | None]:
+    """The procedure without a guard wherever it stands around the same statements, and why it must
+    stay, if it must.
+    """
+
+    def open_up(node: Stmt) -> Stmt:
+        if isinstance(node, If) and guard in conditions_of(node.condition):
+            rest = [part for part in conditions_of(node.condition) if part != guard]
+            return guarded(rest, node.then)
+        return node
+
+    body = map_statements(procedure.body, lambda e: e, open_up)
+    after = replace(procedure, body=body)
+    found = harm(procedure, after)
+    if found is not None:
+        return procedure, str(found)
+    temporaries = [s.tensor.name for s in statements(body) if isinstance(s, Allocate)]
+    undefined = undefined_read(after, temporaries)
+    return after, None if undefined is None else str(undefined)
+
+
+def _guards(node: Stmt, tensor: str) -> Iterator[Expr]:
+    """The parts of guards around accesses of a temporary, from the outside in."""
+    for each in statements(node):
+        if isinstance(each, If) and any(a.tensor == tensor for a in accesses(each.then)):
+            for part in conditions_of(each.condition):
+                reads = any(isinstance(inner, Load) for inner in walk(part))
+                if not reads and part != TRUE and condition_text(part) is not None:
+                    yield part
+
+
+def _guard_count(procedure: Procedure) -> int:
+    guards = (each for each in statements(procedure.body) if isinstance(each, If))
+    return sum(len(conditions_of(guard.condition)) for guard in guards)
