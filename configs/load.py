@@ -21,6 +21,7 @@ from kernelwright.configs.context import check_retrieval, resolved_context
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
 from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly, reaching
+from kernelwright.configs.instructions import absolute_instructions, declare_instructions
 from kernelwright.configs.resolve import (
     Given,
     UnknownNameError,
@@ -65,7 +66,7 @@ CHOICES = (
 # What a space of each kind takes, and what it must have.
 _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "knobs": ((), ()),
-    "schedule": (("program", "sketch", "template", "knobs", "constraints"), ()),
+    "schedule": (("program", "sketch", "template", "knobs", "constraints", "instructions"), ()),
     "template": (("file", "knobs", "default", "constraints"), ("file", "knobs")),
     "source": (("file", "regions"), ()),
 }
@@ -201,6 +202,7 @@ def check_document(document: Document, folder: Path) -> Campaign:
         raise document.error(("budget",), expected, "none")
     check_cache(document, file.cache, folder)
     text = _space_text(document, file, folder, files)
+    declare_instructions(document, file.space.instructions or [], folder, files)
     function = _space_function(document, file, folder, files)
     return Campaign(
         file,
@@ -607,6 +609,9 @@ def resolved_config(
     for way in ("program", "template"):
         if way in out["space"]:
             out["space"][way] = _placed(out["space"][way], campaign.folder)
+    if file.space.instructions is not None:
+        absolute = absolute_instructions(file.space.instructions, campaign.folder)
+        out["space"]["instructions"] = absolute
     if file.baseline.endswith(".c"):
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:

@@ -25,8 +25,8 @@ Scalars = int | float | bool | str
 
 class SpaceSection(_Strict):
     """Which language candidates are written in. ``template`` takes ``file knobs default
-    constraints``, ``source`` takes ``file regions``, ``schedule`` one of ``program``, ``sketch``
-    and ``template``, the last with ``knobs constraints``.
+    constraints``, ``source`` takes ``file regions``, ``schedule`` takes ``instructions`` and one of
+    ``program``, ``sketch`` and ``template``, the last with ``knobs constraints``.
     """
 
     kind: Annotated[
@@ -60,6 +60,10 @@ class SpaceSection(_Strict):
     template: Annotated[
         str | None,
         Field(min_length=1, description="problem, or a function from knob values to directives"),
+    ] = None
+    instructions: Annotated[
+        list[str] | None,
+        Field(description="instructions that schedules may use beside those of the compiler"),
     ] = None
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.codegen.c import CodegenError, arguments, generate
+from kernelwright.env.compiler.codegen.c import arguments, generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.simplify import simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.call import call_text, described
 from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.codegen.expression import (
     LOOSE,
@@ -30,6 +31,7 @@ from kernelwright.env.compiler.codegen.memory import (
     touches,
 )
 from kernelwright.env.compiler.codegen.stream import can_stream
+from kernelwright.env.compiler.codegen.work_items import as_loops
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -91,6 +93,7 @@ def generate(procedure: Procedure) -> str:
         CodegenError: as `check_form` does, or if a shape has no C form.
     """
     check_form(procedure)
+    procedure = as_loops(procedure)
     emitter = _Emitter(procedure)
     head = prototype(procedure.name, arguments(procedure), procedure.extents)
     emitter.line(f"{head} {{")
@@ -110,11 +113,12 @@ def check_form(procedure: Procedure) -> None:
 
     Raises:
         CodegenError: if a name is C's own, more than `MAX_UNROLLED` statements would be written, or
-            a temporary cannot live in the memory that it is asked to.
+            a temporary cannot live in the memory that it is asked to, or as `as_loops` does.
     """
     _check_names(procedure)
-    places(procedure)
-    count = written(procedure.body)
+    loops_alone = as_loops(procedure)
+    places(loops_alone)
+    count = written(loops_alone.body)
     if count > MAX_UNROLLED:
         raise CodegenError(
             f"expected at most {MAX_UNROLLED} statements after unrolling, found {count}"
@@ -227,11 +231,10 @@ class _Emitter:
                     self.statement(body)
             case Prefetch():
                 self._prefetch(node)
-            case Call(instruction, body):
-                self.line(f"// {instruction}")
-                self.statement(body)
+            case Call():
+                self._call(node)
             case Barrier():
-                raise CodegenError("expected no barrier: C has no threads of a block, found one")
+                raise AssertionError("barriers are gone: as_loops")
             case _:
                 assert_never(node)
 
@@ -345,6 +348,15 @@ class _Emitter:
         element = self.expressions.element(node.tensor, node.indices)
         self.line(f"__builtin_prefetch(&{element}, {int(node.write)}, {node.locality});")
 
+    def _call(self, node: Call) -> None:
+        """An instruction: a call of its C, or its meaning where it has none."""
+        call = call_text(node, self.expressions)
+        if call is not None:
+            self.line(call)
+            return
+        self.line(described(node))
+        self.statement(node.body)
+
     def _store(self, target: str, tensor: str, value: str, reduce: str | None) -> str:
         match reduce:
             case None:
@@ -401,9 +413,6 @@ class _Emitter:
             case Prefetch():
                 # The lanes lie in one cache line or the next.
                 self.statement(_replace(node, lanes.var, whole(0)))
-            case Call(instruction, body):
-                self.line(f"// {instruction}")
-                self._vector_statement(body, lanes)
             case _:
                 self._one_by_one(node, lanes)
 

@@ -257,6 +257,10 @@ class Expressions:
         )
         return name
 
+    def helper(self, text: str) -> None:
+        """A function that the statements use."""
+        self._helpers.add(text)
+
     def has_vectors(self, dtype: str, lanes: Lanes) -> bool:
         """Whether C has a vector type of that many lanes."""
         return dtype not in ("bool", "float16") and lanes.count in (2, 4, 8, 16, 32, 64)

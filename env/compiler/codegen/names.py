@@ -11,6 +11,7 @@ __all__ = [
     "extent",
     "fence",
     "floor_division",
+    "instruction",
     "is_free",
     "is_free_function",
     "maximum",
@@ -18,6 +19,7 @@ __all__ = [
     "modulo",
     "register",
     "stream",
+    "thread_copy",
     "vector_type",
 ]
 
@@ -51,6 +53,16 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
+
+
+def thread_copy(tensor: str, number: int) -> str:
+    """A virtual thread's own of a temporary."""
+    return f"kw_{tensor}_thread{number}"
+
+
+def instruction(name: str) -> str:
+    """The function that does what an instruction means."""
+    return f"kw_call_{name}"
 
 
 def register(tensor: str, number: int) -> str:

@@ -33,8 +33,18 @@ MATH = (
 UNARY = ("neg", "not", "abs", *MATH)
 REDUCTIONS = ("add", "mul", "min", "max")
 # Where a temporary lives. ``auto`` leaves it to the back end; ``shared`` is one for each block of
-# threads, ``local`` and ``register`` are one for each thread.
-MEMORY_SCOPES = ("auto", "heap", "stack", "register", "shared", "local")
+# threads, ``local`` and ``register`` are one for each thread; ``scratchpad`` and ``accumulator``
+# are an accelerator's.
+MEMORY_SCOPES = (
+    "auto",
+    "heap",
+    "stack",
+    "register",
+    "shared",
+    "local",
+    "scratchpad",
+    "accumulator",
+)
 
 
 class LoopKind(StrEnum):
@@ -130,7 +140,9 @@ Expr: TypeAlias = Const | Var | Load | Binary | Unary | Cast | Select
 class Store:
     """Write an element, or with ``reduce`` combine the value with the element that is there.
 
-    ``stream`` asks for a write past the caches; it changes no value.
+    ``stream`` asks for a write past the caches; it changes no value. ``reassociable`` says of a
+    reduction that its values may be combined in any order and grouping, though floating-point sums
+    round differently then.
     """
 
     tensor: str
@@ -138,6 +150,7 @@ class Store:
     value: Expr
     reduce: str | None = None
     stream: bool = False
+    reassociable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +307,9 @@ def map_statements(
     """
     rebuilt: Stmt
     match node:
-        case Store(tensor, indices, value, reduce, stream):
+        case Store(tensor, indices, value, reduce, stream, reassociable):
             places = tuple(expression(i) for i in indices)
-            rebuilt = Store(tensor, places, expression(value), reduce, stream)
+            rebuilt = Store(tensor, places, expression(value), reduce, stream, reassociable)
         case For(var, extent, body, kind):
             rebuilt = For(
                 var, expression(extent), map_statements(body, expression, statement), kind

@@ -66,9 +66,11 @@ def _tensor(tensor: Tensor) -> str:
 def _lines(node: Stmt, level: int) -> list[str]:
     pad = "  " * level
     match node:
-        case Store(tensor, indices, value, reduce, stream):
+        case Store(tensor, indices, value, reduce, stream, reassociable):
             sign = "=" if reduce is None else _REDUCE[reduce]
-            note = "  # stream" if stream else ""
+            asked = (("stream", stream), ("reassociable", reassociable))
+            notes = ", ".join(word for word, is_asked in asked if is_asked)
+            note = f"  # {notes}" if notes else ""
             return [f"{pad}{_element(tensor, indices)} {sign} {print_expr(value)}{note}"]
         case For(var, extent, body, kind):
             note = "" if kind is LoopKind.SERIAL else f"  # {kind}"

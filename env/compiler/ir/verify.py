@@ -122,8 +122,10 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
 
 def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
     match node:
-        case Store(tensor, indices, value, reduce):
+        case Store(tensor, indices, value, reduce, _, reassociable):
             here = scope.under(f"store {tensor}")
+            if reassociable and reduce is None:
+                raise VerifyError(here.where, "a reduction that may be regrouped", "a plain store")
             target = scope.tensor(tensor)
             if target.role == "input":
                 raise VerifyError(here.where, "an output or a temporary", f"input {tensor}")

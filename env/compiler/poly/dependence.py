@@ -4,6 +4,9 @@ which the program runs them.
 All of them are kept, flow, anti and output alike, whether or not another write lies between: an
 order that keeps them all keeps the meaning. An order of execution is legal if no pair is turned
 around; a loop may run in any order if no pair meets in two of its iterations.
+
+Two reductions into one element by one operation may change places where regrouping is exact or was
+allowed (`regroups_exactly`, ``Store.reassociable``); they may still not meet in a parallel loop.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from functools import cached_property
 
 import islpy as isl
 
-from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.ir.dtypes import INTEGERS
+from kernelwright.env.compiler.ir.nodes import Allocate, Procedure, statements
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
 
@@ -42,7 +46,8 @@ class Dependences:
 
     def __init__(self, program: Procedure | Model) -> None:
         self.model = program if isinstance(program, Model) else build_model(program)
-        self._by_name = {i.name: i for i in self.model.instances}
+        # A model alone does not say what its tensors hold: only marked reductions commute then.
+        self._dtypes = {} if isinstance(program, Model) else _dtypes(program)
 
     @cached_property
     def pairs(self) -> isl.UnionMap:
@@ -54,6 +59,30 @@ class Dependences:
             meet = meet.union(reads.apply_range(writes.reverse()))
         order = self.model.order()
         return meet.intersect(order.lex_lt_union_map(order)).coalesce()
+
+    @cached_property
+    def ordered(self) -> isl.UnionMap:
+        """The pairs that must stay in their order: without reductions that commute."""
+        groups: dict[tuple[str, str], list[str]] = {}
+        for instance in self.model.instances:
+            store = instance.store
+            dtype = self._dtypes.get(store.tensor)
+            if store.reduce is not None and (
+                store.reassociable or regroups_exactly(store.reduce, dtype)
+            ):
+                groups.setdefault((store.tensor, store.reduce), []).append(instance.tuple_text)
+        if not groups:
+            return self.pairs
+        writes, loads = self.model.writes(), self.model.loads()
+        meet = writes.apply_range(writes.reverse())
+        for texts in groups.values():
+            members = isl.UnionSet(f"{self.model.parameters}{{ {'; '.join(texts)} }}")
+            own = writes.intersect_domain(members)
+            meet = meet.subtract(own.apply_range(own.reverse()))
+        if not loads.is_empty():
+            meet = meet.union(writes.apply_range(loads.reverse()))
+            meet = meet.union(loads.apply_range(writes.reverse()))
+        return self.pairs.intersect(meet).coalesce()
 
     def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
         """A pair that another order runs the other way round, or None if the order is legal."""
@@ -67,7 +96,7 @@ class Dependences:
         """
         if not self.model.instances:
             return None
-        return self.example(self.pairs.intersect(order.lex_ge_union_map(order)))
+        return self.example(self.ordered.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""
@@ -88,15 +117,34 @@ class Dependences:
 
     def example(self, pairs: isl.UnionMap) -> Conflict | None:
         """One of some pairs of instances, None if there are none."""
-        if pairs.is_empty():
-            return None
-        point = _first(pairs)
-        first, second = self._by_name[point[0][0]], self._by_name[point[1][0]]
-        return Conflict(
-            _element(second),
-            tuple(zip(first.variables, point[0][1], strict=True)),
-            tuple(zip(second.variables, point[1][1], strict=True)),
-        )
+        return counterexample(self.model, pairs)
+
+
+def regroups_exactly(op: str, dtype: str | None) -> bool:
+    """Whether any order and grouping of a reduction gives the same values: whole numbers wrap, and
+    the least and the greatest are what they are. (Which of two zeros of different sign is the
+    lesser LoopIR leaves open.) Floating-point sums and products round.
+    """
+    return op in ("min", "max") or dtype in INTEGERS
+
+
+def _dtypes(procedure: Procedure) -> dict[str, str]:
+    temporaries = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
+    return {t.name: t.dtype for t in (*procedure.tensors, *temporaries)}
+
+
+def counterexample(model: Model, pairs: isl.UnionMap) -> Conflict | None:
+    """One of the pairs of instances that an order breaks, None if there are none."""
+    if pairs.is_empty():
+        return None
+    by_name = {i.name: i for i in model.instances}
+    point = _first(pairs)
+    first, second = by_name[point[0][0]], by_name[point[1][0]]
+    return Conflict(
+        _element(second),
+        tuple(zip(first.variables, point[0][1], strict=True)),
+        tuple(zip(second.variables, point[1][1], strict=True)),
+    )
 
 
 def _element(instance: Instance) -> str:

@@ -109,13 +109,21 @@ class Model:
             parts.append(f"{instance.tuple_text} : {held}" if held else instance.tuple_text)
         return isl.UnionSet(f"{self.parameters}{{ {'; '.join(parts)} }}")
 
-    def writes(self) -> isl.UnionMap:
-        """Instance → elements it writes."""
-        return self._accesses((i, i.store.tensor, i.store.indices) for i in self.instances)
+    def writes(self, tensor: str | None = None) -> isl.UnionMap:
+        """Instance → elements it writes, of one tensor or of all."""
+        found = ((i, i.store.tensor, i.store.indices) for i in self.instances)
+        return self._accesses(access for access in found if tensor in (None, access[1]))
 
-    def reads(self) -> isl.UnionMap:
-        """Instance → elements it reads; a reduction reads what it combines with."""
-        return self._accesses(access for i in self.instances for access in _reads(i))
+    def reads(self, tensor: str | None = None) -> isl.UnionMap:
+        """Instance → elements it reads, of one tensor or of all; a reduction reads what it
+        combines with.
+        """
+        found = (access for i in self.instances for access in _reads(i))
+        return self._accesses(access for access in found if tensor in (None, access[1]))
+
+    def loads(self) -> isl.UnionMap:
+        """Instance → elements that its expressions read: not those that it combines with."""
+        return self._accesses(access for i in self.instances for access in _loads(i))
 
     def _accesses(self, accesses: Iterator[tuple[Instance, str, tuple[Expr, ...]]]) -> isl.UnionMap:
         parts = []
@@ -159,6 +167,11 @@ def _reads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]
     store = instance.store
     if store.reduce is not None:
         yield instance, store.tensor, store.indices
+    yield from _loads(instance)
+
+
+def _loads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]]]:
+    store = instance.store
     extents = [loop.extent for loop in instance.loops]
     for root in (store.value, *store.indices, *instance.conditions, *extents):
         for node in walk(root):

@@ -10,6 +10,7 @@ from functools import lru_cache
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
+    BLOCK_KINDS,
     Allocate,
     Block,
     Const,
@@ -28,6 +29,10 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
+from kernelwright.env.compiler.schedule.calls import check_calls
+from kernelwright.env.compiler.schedule.threads import check_threads
+
+_UNORDERED = (LoopKind.PARALLEL, LoopKind.VECTORIZED, *BLOCK_KINDS)
 
 
 def find_loop(op: str, procedure: Procedure, name: str) -> For:
@@ -135,32 +140,48 @@ def finish(op: str, procedure: Procedure) -> Procedure:
     """What every directive ends with: a simplified, verified procedure with legal loop kinds.
 
     Raises:
-        ScheduleError: if a parallel or vectorized loop carries a dependence now.
+        ScheduleError: as `check_kinds` does.
     """
     return check_kinds(op, verify(simplify_procedure(procedure)))
 
 
 def check_kinds(op: str, procedure: Procedure) -> Procedure:
-    """The procedure itself, if its parallel and vectorized loops carry no dependence.
+    """The procedure itself, if its parallel, vectorized and block-bound loops carry no dependence,
+    the threads of its blocks keep those between them, and its instructions are what they stand
+    for.
 
     Raises:
-        ScheduleError: if one does, with two of its iterations.
+        ScheduleError: if a loop carries one, with two of its iterations; or as `check_threads` and
+            `check_calls` do.
     """
     for part in parts(procedure):
         for loop in loops(part):
-            if loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
+            if loop.kind in _UNORDERED:
                 conflict = carried(part, loop.var)
                 if conflict is not None:
                     reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
                     raise ScheduleError(op, reason, str(conflict))
-    return procedure
+    return check_calls(op, check_threads(op, procedure))
+
+
+def carried(part: Procedure, loop: str) -> Conflict | None:
+    """Two iterations of a loop that must stay in order, None if there are none."""
+    return _carried(_in_order(part), loop)
 
 
 # A directive leaves most parts as they were, and a search comes by the same ones again.
 @lru_cache(maxsize=1024)
-def carried(part: Procedure, loop: str) -> Conflict | None:
-    """Two iterations of a loop that must stay in order, None if there are none."""
+def _carried(part: Procedure, loop: str) -> Conflict | None:
     return dependences_of(part).carried_by(loop)
+
+
+def _in_order(part: Procedure) -> Procedure:
+    """The procedure with serial loops: how loops are executed changes no dependence."""
+
+    def serial(node: Stmt) -> Stmt:
+        return replace(node, kind=LoopKind.SERIAL) if isinstance(node, For) else node
+
+    return replace(part, body=map_statements(part.body, lambda e: e, serial))
 
 
 @lru_cache(maxsize=64)

@@ -33,6 +33,12 @@ def spell(directive: Directive) -> tuple[Directive, ...]:
             return (Directive(op, loop, (inner, *_trimmed(rest, (fused_name(loop, inner),)))),)
         case "vectorize", (lanes,):
             return (Directive("split", loop, (lanes,)), Directive(op, split_names(loop)[1]))
+        case "rfactor" | "barrier", _:
+            shorter = list(args)
+            # These mean what nothing means: the usual name, no leave, before the loop.
+            while shorter and (shorter[-1] is False or shorter[-1] in ("", "before")):
+                shorter.pop()
+            return (Directive(op, loop, tuple(shorter)),)
         case "tile", (str(inner), rows, columns, *rest) if rest in ([], ["guard"]):
             (io, ii), (jo, ji) = split_names(loop), split_names(inner)
             return (

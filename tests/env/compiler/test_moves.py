@@ -38,6 +38,11 @@ def only(text):
         ("fuse('i', 'j', 'i_j')", "fuse('i', 'j')"),
         ("fuse('i', 'j', 'f')", "fuse('i', 'j', 'f')"),
         ("unroll('i')", "unroll('i')"),
+        ("rfactor('i', '', False)", "rfactor('i')"),
+        ("rfactor('i', '', True)", "rfactor('i', '', True)"),
+        ("rfactor('i', 'P', False)", "rfactor('i', 'P')"),
+        ("barrier('i', 'before')", "barrier('i')"),
+        ("barrier('i', 'after')", "barrier('i', 'after')"),
         ("reorder('j', 'i')", "reorder('j', 'i')"),
         (
             "tile('i', 'j', 2, 4)",

@@ -168,6 +168,38 @@ SHOWN = {
             D("vectorize", "jv"),
         ],
     ),
+    "reassociate": (
+        matmul(4, 8, 4),
+        [D("split", "k", 2), D("reassociate", "C"), D("reorder", "ki", "ko")],
+    ),
+    "rfactor": (
+        row_sum(5, 19),
+        [D("split", "j", 8), D("rfactor", "ji", "P", True), D("vectorize", "ji")],
+    ),
+    "decompose_reduction": (
+        matmul(5, 6, 4),
+        [D("reorder", "i", "j", "k"), D("decompose_reduction", "C", "k")],
+    ),
+    "bind": (
+        transpose(64, 48),
+        [D("split", "i", 16), D("bind", "io", "block.x"), D("bind", "ii", "thread.x")],
+    ),
+    "barrier": (
+        row_sum(5, 19),
+        [
+            D("split", "j", 8),
+            D("rfactor", "ji", "P", True),
+            D("reorder", "ji", "jo"),
+            D("set_scope", "P", "shared"),
+            D("barrier", "ji_final"),
+            D("bind", "i", "block.x"),
+            D("bind", "ji_start", "thread.x", "ji"),
+        ],
+    ),
+    "tensorize": (
+        matmul(8, 16, 5),
+        [D("reorder", "k", "i", "j"), D("tensorize", "k", "fma_8x16_f32")],
+    ),
     "cache_read": (matmul(4, 7, 4), [D("split", "j", 3), D("cache_read", "B", "jo", "stack")]),
     "cache_write": (matmul(4, 8, 4), [D("cache_write", "C", "i")]),
     "scalar_replacement": (row_sum(), [D("scalar_replacement", "y", "j")]),

@@ -1,0 +1,67 @@
+"""The way from a statement down to one inside it, and the chain of loops and guards around that."""
+
+from __future__ import annotations
+
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Block,
+    Call,
+    Expr,
+    For,
+    If,
+    Procedure,
+    Stmt,
+    Var,
+    walk,
+)
+
+
+def mentions(node: Expr, name: str) -> bool:
+    """Whether an expression depends on a variable."""
+    return any(isinstance(part, Var) and part.name == name for part in walk(node))
+
+
+def path_to(root: Procedure | Stmt, wanted: str | Stmt) -> tuple[Stmt, ...]:
+    """The statements from the outermost down to the loop of a name, or to a statement; empty if it
+    is not there.
+    """
+    node = root.body if isinstance(root, Procedure) else root
+    if node is wanted or (isinstance(node, For) and node.var == wanted):
+        return (node,)
+    for child in below(node):
+        rest = path_to(child, wanted)
+        if rest:
+            return (node, *rest)
+    return ()
+
+
+def below(node: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside a statement."""
+    match node:
+        case For() | Allocate() | Call():
+            return (node.body,)
+        case If(_, then):
+            return (then,)
+        case Block(items):
+            return items
+    return ()
+
+
+def chain_around(path: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The loops and guards at the end of a path (its last statement with those that contain
+    nothing else).
+    """
+    first = len(path) - 1
+    while first > 0 and isinstance(path[first - 1], For | If):
+        first -= 1
+    return path[first:]
+
+
+def chain_inside(node: Stmt) -> tuple[Stmt, ...]:
+    """The loops and guards under a statement, each alone in the one before, and what is
+    innermost.
+    """
+    found = [node]
+    while isinstance(found[-1], For | If):
+        found += below(found[-1])
+    return tuple(found)
