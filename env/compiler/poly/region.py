@@ -229,6 +229,44 @@ def region_of(
     return Region(tensor.name, tuple(intervals), _condition(touched, context, intervals))
 
 
+def interval_of(
+    index: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
+) -> Interval | None:
+    """The values of a whole-number expression over loops under guards, None if they have no affine
+    bounds. It need have none where the loops do not run.
+    """
+    index = linear(index).expression
+    if affine_text(index) is None:
+        return None
+    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    values = _values(loops, conditions, (linear(index),), around)
+    known = values.dim_has_lower_bound(isl.dim_type.set, 0)
+    if not known or not values.dim_has_upper_bound(isl.dim_type.set, 0):
+        return None
+    plain = _values(loops, conditions, (linear(index),), Context(around.parameters))
+    return _interval((values, values), (plain, plain), context, around)
+
+
+def holds_first(
+    loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
+) -> Expr | None:
+    """The condition under which the first iterations of loops, all at 0, run under their guards;
+    None if it is not affine.
+    """
+    texts = [condition_text(condition) for condition in conditions]
+    texts += [condition_text(Binary("lt", whole(0), loop.extent)) for loop in loops]
+    texts += [f"{isl_name(loop.var)} = 0" for loop in loops]
+    known = [text for text in texts if text is not None]
+    if len(known) < len(texts):
+        return None
+    names = ", ".join(isl_name(loop.var) for loop in loops)
+    parameters = ", ".join(map(isl_name, around.parameters))
+    bound = f"exists {names}: {' and '.join(known)}" if names else " and ".join(known) or "true"
+    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    first = isl.Set(f"[{parameters}] -> {{ : {bound} }}").intersect(context)
+    return TRUE if context.is_subset(first) else from_set(first.gist_params(context))
+
+
 def _domain(found: list[Access], around: Context) -> isl.Set:
     """The values of what is fixed for which anything is touched."""
     out = isl.Set.empty(context_set(around.parameters, ()).get_space())
@@ -297,7 +335,7 @@ def _limits(loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Contex
 
 
 def _least_of(node: Expr) -> tuple[Expr, ...]:
-    """Expressions of which this is the least: below it is below each, without a case distinction."""
+    """Expressions of which this is the least: what is below it is below each of them."""
     match node:
         case Binary("min", left, right):
             return (*_least_of(left), *_least_of(right))
@@ -356,7 +394,7 @@ def accesses(statement: Stmt) -> Iterator[Access]:
 
 def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
     for expression in _expressions(node):
-        yield from _reads(expression, loops, conditions)
+        yield from reads_of(expression, loops, conditions)
     match node:
         case Store(tensor, indices, _, reduce):
             if reduce is not None:
@@ -383,14 +421,17 @@ def _expressions(node: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
-def _reads(node: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
+def reads_of(
+    node: Expr, loops: tuple[For, ...] = (), conditions: tuple[Expr, ...] = ()
+) -> Iterator[Access]:
+    """The reads of an expression under loops and guards, and under those of its own choices."""
     if isinstance(node, Load):
         yield Access(node.tensor, node.indices, loops, conditions, is_write=False)
     if isinstance(node, Select) and condition_text(node.condition) is not None:
         # Only the chosen side is evaluated.
-        yield from _reads(node.condition, loops, conditions)
-        yield from _reads(node.then, loops, (*conditions, node.condition))
-        yield from _reads(node.other, loops, (*conditions, Unary("not", node.condition)))
+        yield from reads_of(node.condition, loops, conditions)
+        yield from reads_of(node.then, loops, (*conditions, node.condition))
+        yield from reads_of(node.other, loops, (*conditions, Unary("not", node.condition)))
         return
     for child in children(node):
-        yield from _reads(child, loops, conditions)
+        yield from reads_of(child, loops, conditions)

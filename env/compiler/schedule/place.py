@@ -38,6 +38,7 @@ from kernelwright.env.compiler.schedule.producer import (
     narrowed,
     path_to,
     producer_of,
+    replaced_statement,
     scope_of,
     without,
 )
@@ -126,7 +127,7 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
         reason = f"expected at most {MAX_INLINED} operations inlined, found {count}"
         raise ScheduleError("compute_inline", reason)
     inlined = map_statements(body, expand)
-    return finish("compute_inline", _replaced(procedure, allocate, inlined))
+    return finish("compute_inline", replaced_statement(procedure, allocate, inlined))
 
 
 def _only_store(producer: Producer) -> Store:
@@ -143,26 +144,6 @@ def _only_store(producer: Producer) -> Store:
     if node.reduce is not None:
         raise ScheduleError(op, f"{name} is a reduction: it has no one value to write where it is")
     return node
-
-
-def _replaced(procedure: Procedure, old: Stmt, new: Stmt) -> Procedure:
-    """The procedure with one statement replaced."""
-
-    def build(node: Stmt) -> Stmt:
-        if node is old:
-            return new
-        match node:
-            case Block(items):
-                return Block(tuple(build(item) for item in items))
-            case Allocate(tensor, body):
-                return Allocate(tensor, build(body))
-            case For(var, extent, body, kind):
-                return For(var, extent, build(body), kind)
-            case If(condition, then):
-                return If(condition, build(then))
-        return node
-
-    return replace(procedure, body=build(procedure.body))
 
 
 def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
@@ -205,12 +186,21 @@ def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
     check_inputs(op, producer)
     _check_readers(op, producer, target)
     _check_lanes(op, procedure, target)
-    box = region_of(target.body, allocate.tensor, context_of(procedure, loop), writes=False)
+    around = context_of(procedure, loop)
+    guards, body = [], target.body
+    while isinstance(body, If) and not loads(replace(body, then=Block(())), tensor):
+        guards.append(body.condition)
+        body = body.then
+    around = replace(around, conditions=(*around.conditions, *guards))
+    box = region_of(body, allocate.tensor, around, writes=False)
     if box is None:
         raise ScheduleError(op, f"loop {loop} does not read {tensor}")
-    inside = replace(target, body=placed(producer, box, target.body))
+    inside = placed(producer, box, body)
+    for guard in reversed(guards):
+        inside = If(guard, inside)
     rest = without(allocate.body, producer.writers)
-    return finish(op, _replaced(procedure, allocate, _with_loop(rest, loop, inside)))
+    rest = _with_loop(rest, loop, replace(target, body=inside))
+    return finish(op, replaced_statement(procedure, allocate, rest))
 
 
 def _with_loop(node: Stmt, loop: str, new: For) -> Stmt:

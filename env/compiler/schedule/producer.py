@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
@@ -335,3 +335,26 @@ def moved_loads(node: Stmt, tensor: str, offsets: Mapping[int, Expr]) -> Stmt:
         return out
 
     return map_statements(node, move)
+
+
+def replaced_statement(procedure: Procedure, old: Stmt, new: Stmt) -> Procedure:
+    """The procedure with one statement replaced."""
+    return replace(procedure, body=with_replaced(procedure.body, old, new))
+
+
+def with_replaced(node: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """A statement with one in it replaced."""
+    if node is old:
+        return new
+    match node:
+        case Block(items):
+            return Block(tuple(with_replaced(item, old, new) for item in items))
+        case Allocate(tensor, body):
+            return Allocate(tensor, with_replaced(body, old, new))
+        case For(var, extent, body, kind):
+            return For(var, extent, with_replaced(body, old, new), kind)
+        case If(condition, then):
+            return If(condition, with_replaced(then, old, new))
+        case Call(instruction, body):
+            return Call(instruction, with_replaced(body, old, new))
+    return node
