@@ -122,6 +122,21 @@ def undefined_read(procedure: Procedure, tensor: Tensor) -> str | None:
     return None
 
 
+def late_write(procedure: Procedure, tensor: Tensor, reader: str) -> Conflict | None:
+    """A write of a tensor after a read of the same element by a statement that writes ``reader``;
+    None if there is none.
+    """
+    life = life_of(procedure, tensor)
+    parts = [i.tuple_text for i in life.model.instances if i.store.tensor == reader]
+    readers = isl.UnionSet(f"{life.model.parameters}{{ {'; '.join(parts)} }}")
+    for read in life.reads:
+        meet = read.intersect_domain(readers).apply_range(life.writes.reverse())
+        late = meet.intersect(life.before)
+        if not late.is_empty():
+            return _conflict(life, late.reverse())
+    return None
+
+
 def _read_in_words(life: Life, missing: isl.UnionMap) -> str:
     sample = missing.sample()
     space = sample.get_space()

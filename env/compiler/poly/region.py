@@ -247,6 +247,27 @@ def interval_of(
     return _interval((values, values), (plain, plain), context, around)
 
 
+def box_of(name: str, values: isl.Set, around: Context) -> tuple[Region, bool]:
+    """The least box around a set of places by what is fixed, and whether it holds no other place.
+
+    Every axis of the set must be bounded.
+    """
+    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    values = values.intersect_params(context).coalesce()
+    count = values.dim(isl.dim_type.set)
+    intervals, box = [], isl.Set.universe(values.get_space())
+    for axis in range(count):
+        alone = values.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
+        alone = alone.project_out(isl.dim_type.set, 0, axis).coalesce()
+        intervals.append(_interval((alone, alone), (alone, alone), context, around))
+        filled = _filled(alone)
+        filled = filled.insert_dims(isl.dim_type.set, 0, axis)
+        filled = filled.add_dims(isl.dim_type.set, count - axis - 1)
+        box = box.intersect(filled)
+    region = Region(name, tuple(intervals), _condition(values, context, intervals))
+    return region, bool(box.intersect_params(values.params()).is_subset(values))
+
+
 def holds_first(
     loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
 ) -> Expr | None:
@@ -265,6 +286,14 @@ def holds_first(
     context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
     first = isl.Set(f"[{parameters}] -> {{ : {bound} }}").intersect(context)
     return TRUE if context.is_subset(first) else from_set(first.gist_params(context))
+
+
+def _filled(values: isl.Set) -> isl.Set:
+    """All whole numbers between the least and the greatest of a set."""
+    low, high = values.dim_min(0), values.dim_max(0)
+    up = isl.Map("{ [a] -> [b] : a <= b }")
+    down = isl.Map("{ [a] -> [b] : a >= b }")
+    return isl.Set.from_pw_aff(low).apply(up).intersect(isl.Set.from_pw_aff(high).apply(down))
 
 
 def _domain(found: list[Access], around: Context) -> isl.Set:

@@ -185,7 +185,7 @@ def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
     producer = producer_of(op, allocate)
     check_inputs(op, producer)
     _check_readers(op, producer, target)
-    _check_lanes(op, procedure, target)
+    check_lanes(op, procedure, target)
     around = context_of(procedure, loop)
     guards, body = [], target.body
     while isinstance(body, If) and not loads(replace(body, then=Block(())), tensor):
@@ -247,7 +247,12 @@ def _read_outside(op: str, name: str, statement: Stmt, target: For) -> ScheduleE
     return ScheduleError(op, reason, f"what {place} reads would not have been computed")
 
 
-def _check_lanes(op: str, procedure: Procedure, target: For) -> None:
+def check_lanes(op: str, procedure: Procedure, target: For) -> None:
+    """Refuse to compute a stage in each lane of a vectorized loop.
+
+    Raises:
+        ScheduleError: if a loop or one around it is vectorized.
+    """
     for node in path_to(procedure.body, target) or ():
         if isinstance(node, For) and node.kind is LoopKind.VECTORIZED:
             reason = f"loop {node.var} is vectorized: its lanes cannot each hold a temporary"

@@ -26,7 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.linear import Linear, cancelled, is_whole, linear, replaced
-from kernelwright.env.compiler.schedule.producer import Producer
+from kernelwright.env.compiler.schedule.producer import Producer, path_to
 
 
 def _leaves(node: Stmt, tensor: str) -> Iterator[Expr]:
@@ -131,9 +131,20 @@ def check_single_valued(op: str, procedure: Procedure, tensor: str) -> None:
         ScheduleError: if that is not known.
     """
     stores = [s for s in statements(procedure.body) if isinstance(s, Store) and s.tensor == tensor]
-    extents = set(procedure.extents)
+    # Every iteration of the loops around its allocation has a tensor of its own.
+    own = next(
+        (
+            s
+            for s in statements(procedure.body)
+            if isinstance(s, Allocate)
+            if s.tensor.name == tensor
+        ),
+        None,
+    )
+    around = () if own is None else path_to(procedure.body, own) or ()
+    fixed = {*procedure.extents, *(node.var for node in around if isinstance(node, For))}
     for candidate in stores:
-        value = _by_place(candidate, extents)
+        value = _by_place(candidate, fixed)
         if value is not None and all(_agrees(store, value) for store in stores):
             return
     reason = f"{tensor} is read at other times, and need not hold the same value then"
@@ -144,7 +155,7 @@ def _place(axis: int) -> str:
     return f"#{axis}"  # no name of a variable
 
 
-def _by_place(store: Store, extents: set[str]) -> Expr | None:
+def _by_place(store: Store, fixed: set[str]) -> Expr | None:
     """The value of a store as a function of its place alone, None if it is not seen to be one."""
     if store.reduce is not None:
         return None
@@ -166,7 +177,7 @@ def _by_place(store: Store, extents: set[str]) -> Expr | None:
         values[pivot.name] = solved.expression
     value = replaced(store.value, values)
     places = {_place(axis) for axis in pivots}
-    return value if names_in(value) <= extents | places else None
+    return value if names_in(value) <= fixed | places else None
 
 
 def _agrees(store: Store, value: Expr) -> bool:
