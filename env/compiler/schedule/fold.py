@@ -64,6 +64,8 @@ def fold_storage(procedure: Procedure, tensor: str, axis: int, factor: int = 0) 
         raise ScheduleError(op, f"expected an axis below {len(shape)}, found {axis}")
     size = simplify(shape[axis])
     most = int(size.value) if isinstance(size, Const) else MAX_FACTOR
+    if most < 2:
+        raise ScheduleError(op, f"{tensor} has one place on axis {axis}, and cannot have fewer")
     if factor >= most and isinstance(size, Const):
         raise ScheduleError(op, f"expected a factor below the extent {most}, found {factor}")
     found = overwrites(procedure, allocate.tensor, axis)
