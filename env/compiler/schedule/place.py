@@ -192,7 +192,9 @@ def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
         guards.append(body.condition)
         body = body.then
     around = replace(around, conditions=(*around.conditions, *guards))
-    box = region_of(body, allocate.tensor, around, writes=False)
+    # Of what is not affine, no more than is computed now.
+    computed = replace(allocate.tensor, shape=producer.extents)
+    box = region_of(body, computed, around, writes=False)
     if box is None:
         raise ScheduleError(op, f"loop {loop} does not read {tensor}")
     inside = placed(producer, box, body)
@@ -218,7 +220,11 @@ def placed(producer: Producer, box: Region, body: Stmt) -> Stmt:
     if box.condition != TRUE:
         computed = If(box.condition, computed)
     offsets = {axis: difference(zero, span.low) for axis, span in spans.items()}
-    local = replace(tensor, shape=tuple(axis.most for axis in box.axes))
+    shape = tuple(
+        axis.most if axis.reason is None else size
+        for axis, size in zip(box.axes, tensor.shape, strict=True)
+    )
+    local = replace(tensor, shape=shape)
     return Allocate(local, Block((computed, moved_loads(body, tensor.name, offsets))))
 
 

@@ -35,7 +35,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import EMPTY
+from kernelwright.env.compiler.ir.simplify import EMPTY, whole
 from kernelwright.env.compiler.poly.linear import difference, replaced, total
 from kernelwright.env.compiler.poly.region import accesses
 
@@ -44,13 +44,14 @@ Path = tuple[Stmt, ...]
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """The statements that compute a temporary, in order, and which of their loops runs over which
-    axis.
+    """The statements that compute a temporary, in order, which of their loops runs over which axis,
+    and how far along each axis.
     """
 
     allocate: Allocate
     writers: tuple[Stmt, ...]
     axes: tuple[tuple[str, int], ...]
+    extents: tuple[Expr, ...]
 
     @property
     def tensor(self) -> Tensor:
@@ -160,9 +161,11 @@ def producer_of(op: str, allocate: Allocate) -> Producer:
         if place < last and loads(statement, name):
             raise ScheduleError(op, f"{name} is written again after it was read")
     axes: dict[str, int] = {}
+    extents: dict[int, Expr] = {}
     for writer in writers:
-        _check_writer(op, writer, allocate.tensor, axes)
-    return Producer(allocate, writers, tuple(axes.items()))
+        _check_writer(op, writer, allocate.tensor, axes, extents)
+    sizes = tuple(extents[axis] for axis in range(len(allocate.tensor.shape)))
+    return Producer(allocate, writers, tuple(axes.items()), sizes)
 
 
 def _mixed(statement: Stmt, name: str) -> bool:
@@ -171,7 +174,9 @@ def _mixed(statement: Stmt, name: str) -> bool:
     return any(loads(s, name) for s in others)
 
 
-def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -> None:
+def _check_writer(
+    op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int], extents: dict[int, Expr]
+) -> None:
     for path, store in _stores(writer, ()):
         inside = [node for node in path if isinstance(node, Allocate)]
         if store.tensor != tensor.name:
@@ -181,7 +186,7 @@ def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -
                     op, f"the loops that compute {tensor.name} write {store.tensor} too"
                 )
             continue
-        _check_store(op, path, store, tensor, axes)
+        _check_store(op, path, store, tensor.name, axes, extents)
     for path, store in _stores(writer, ()):
         own = [n for n in path if isinstance(n, Allocate) and n.tensor.name == store.tensor]
         if own:
@@ -192,8 +197,9 @@ def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -
                 raise ScheduleError(op, reason)
 
 
-def _check_store(op: str, path: Path, store: Store, tensor: Tensor, axes: dict[str, int]) -> None:
-    name = tensor.name
+def _check_store(
+    op: str, path: Path, store: Store, name: str, axes: dict[str, int], extents: dict[int, Expr]
+) -> None:
     for node in path:
         if isinstance(node, If):
             reason = f"{name} is computed under the guard {print_expr(node.condition)}"
@@ -210,10 +216,10 @@ def _check_store(op: str, path: Path, store: Store, tensor: Tensor, axes: dict[s
         if loop.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
             reason = f"loop {loop.var} of {name} is {loop.kind}, and its extent would change"
             raise ScheduleError(op, f"{reason}: place {name} first")
-        if difference(loop.extent, tensor.shape[axis]) != difference(loop.extent, loop.extent):
-            found = f"{print_expr(loop.extent)} of {print_expr(tensor.shape[axis])}"
-            reason = f"expected all of {name} computed, found {found} places on axis {axis}"
-            raise ScheduleError(op, reason)
+        size = extents.setdefault(axis, loop.extent)
+        if difference(loop.extent, size) != whole(0):
+            found = f"{print_expr(loop.extent)} and {print_expr(size)}"
+            raise ScheduleError(op, f"expected one extent of {name} on axis {axis}, found {found}")
         axes[loop.var] = axis
     used = [index.name for index in store.indices if isinstance(index, Var)]
     if len(set(used)) != len(used):

@@ -16,7 +16,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
 )
-from kernelwright.env.compiler.ir.simplify import TRUE
+from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.simplify import TRUE, whole
+from kernelwright.env.compiler.poly.linear import difference
 from kernelwright.env.compiler.poly.liveness import late_write
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.region import (
@@ -81,6 +83,10 @@ def reverse_compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedur
     target = find_loop(_OP, procedure, loop)
     producer = _consumer(procedure, tensor)
     check_lanes(_OP, procedure, target)
+    for size, extent in zip(producer.tensor.shape, producer.extents, strict=True):
+        if difference(size, extent) != whole(0):
+            found = f"{print_expr(extent)} of {print_expr(size)} places"
+            raise ScheduleError(_OP, f"expected all of {tensor} computed, found {found}")
     scope = list(scope_of(producer.allocate.body))
     nest = next((s for s in scope if path_to(s, target) is not None), None)
     first = min(i for i, s in enumerate(scope) if s in producer.writers)

@@ -195,7 +195,7 @@ def _site(op: str, procedure: Procedure, tensor: str, loop: str | None) -> _Site
 def _box(site: _Site, axis: int, offset: Expr) -> Interval:
     """The places along an axis that the whole temporary has now."""
     loops, conditions = _around(site.path)
-    var, extent = _axis_loop(site.producer, axis)
+    var, extent = _axis_loop(site.producer, axis), site.producer.extents[axis]
     index = total(Var(var), offset)
     found = interval_of(index, (*loops, For(var, extent, Block(()))), conditions, site.around)
     if found is None:
@@ -209,14 +209,9 @@ def _around(path: Path) -> tuple[tuple[For, ...], tuple[Expr, ...]]:
     return loops, tuple(node.condition for node in path if isinstance(node, If))
 
 
-def _axis_loop(producer: Producer, axis: int) -> tuple[str, Expr]:
-    """A loop over an axis and its extent, which all of them have."""
-    var = next(name for name, place in producer.axes if place == axis)
-    for writer in producer.writers:
-        for node in statements(writer):
-            if isinstance(node, For) and node.var == var:
-                return var, node.extent
-    raise AssertionError(var)
+def _axis_loop(producer: Producer, axis: int) -> str:
+    """A loop over an axis; all of them have one extent."""
+    return next(name for name, place in producer.axes if place == axis)
 
 
 def _parts(
@@ -230,7 +225,7 @@ def _parts(
     producer, zero = site.producer, whole(0)
     start: dict[str, Expr] = dict.fromkeys(site.variables, zero)
     spans = {
-        axis: Span(zero, _axis_loop(producer, axis)[1], difference(offset, boxes[axis].low))
+        axis: Span(zero, producer.extents[axis], difference(offset, boxes[axis].low))
         for axis, offset in offsets.items()
     }
     fixed = all(not names_in(span.extent) & site.variables for span in spans.values())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.ir.nodes import Procedure, Tensor
+from kernelwright.env.compiler.ir.simplify import whole
 
 
 def stage(name, shape, axes, body, reads):
@@ -69,3 +70,16 @@ def softmax(rows=4, columns=6) -> Procedure:
     total = te.compute("total", (rows,), lambda s: te.reduce_sum(e[s, t.value], t), [e])
     y = te.compute("y", (rows, columns), lambda p, q: e[p, q] / total[p], [e, total])
     return te.lower("softmax", [y])
+
+
+def temporary(name, *shape):
+    return Tensor(name, tuple(map(whole, shape)), "float32")
+
+
+def tensors(given, **outputs):
+    """One input, then outputs, of one axis each."""
+    name, size = given
+    return (
+        Tensor(name, (whole(size),), "float32", "input"),
+        *(Tensor(out, (whole(n),), "float32", "output") for out, n in outputs.items()),
+    )
