@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pipelines
 import pytest
@@ -9,9 +11,13 @@ from test_codegen import cache, compiled, needs_cc  # noqa: F401 - a fixture amo
 from test_place import inputs_of, scheduled, shapes
 
 from kernelwright.env.compiler import tensor as te
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.hoist import divisions, named
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
+from kernelwright.env.compiler.ir.nodes import Binary, Const, For, Load, Store, Var
 from kernelwright.env.compiler.ir.printer import print_procedure
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace, print_trace
 
 
@@ -230,3 +236,31 @@ def test_a_factor_is_refused_just_where_the_interpreter_would_read_something_els
         return
     np.testing.assert_array_equal(interpret(folded, inputs, extents)["t1"], expected)
     assert factor >= 3
+
+
+def test_the_places_of_rows_are_computed_outside_the_loops_over_columns():
+    trace = ROOT + "fold_storage('a', 0)\nsplit('q', 4)\nvectorize('qi')"
+    lines = generate(scheduled(pipelines.blur(9, 8), trace)).splitlines()
+    divided = [line.strip() for line in lines if "%" in line]
+    assert divided == [
+        "const int64_t kw_at_0 = i_first % 3;",
+        "const int64_t kw_at_1 = (p + 2) % 3;",
+        "const int64_t kw_at_2 = p % 3;",
+        "const int64_t kw_at_3 = (p + 1) % 3;",
+        "const int64_t kw_at_4 = (p + 2) % 3;",
+    ]
+    assert any("a + kw_at_2 * 8 + qo * 4" in line for line in lines)
+
+
+def test_what_a_loop_changes_or_may_be_negative_stays_where_it_is():
+    i, j = Var("i"), Var("j")
+    three = whole(3)
+    moves = Binary("mod", Binary("add", i, j), three)
+    below = Binary("floordiv", Binary("sub", i, three), three)
+    loaded = Binary("mod", Load("n", (i,)), three)
+    kept = Binary("mod", Binary("sub", i, three), three)
+    store = Store("y", (moves, below, loaded, kept), Const(1.0, "float32"))
+    assert divisions(For("j", whole(4), store)) == (kept,)
+    assert divisions(For("i", whole(4), For("j", whole(4), store))) == ()
+    text = named(store, {kept: "held"})
+    assert text == replace(store, indices=(moves, below, loaded, Var("held")))
