@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -32,11 +33,23 @@ class Life:
     reads: tuple[isl.UnionMap, ...]
     is_affine: bool
 
-    @property
-    def before(self) -> isl.UnionMap:
-        """Pairs of instances, the first of which runs earlier."""
-        order = self.model.order()
-        return order.lex_lt_union_map(order)
+    def before(self, first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
+        """Pairs of instances that make two sorts of accesses, the first of which runs earlier."""
+        early = self._order.intersect_domain(first.domain())
+        late = self._order.intersect_domain(second.domain())
+        return early.lex_lt_union_map(late)
+
+    @cached_property
+    def any_read(self) -> isl.UnionMap:
+        """All reads."""
+        out = isl.UnionMap(f"{self.model.parameters}{{ }}")
+        for read in self.reads:
+            out = out.union(read)
+        return out
+
+    @cached_property
+    def _order(self) -> isl.UnionMap:
+        return self.model.order()
 
 
 def life_of(procedure: Procedure, tensor: Tensor) -> Life:
@@ -114,9 +127,16 @@ def _touches(
 def undefined_read(procedure: Procedure, tensor: Tensor) -> str | None:
     """A read of a temporary that no earlier write serves, in words; None if there is none."""
     life = life_of(procedure, tensor)
-    written = life.before.reverse().apply_range(life.writes)
+    if not life.reads:
+        return None
+    later = life.before(life.writes, life.any_read).reverse()
     for read in life.reads:
-        missing = read.subtract(written)
+        if life.is_affine:
+            # One element a read, so to be served by some write is to be served.
+            served = read.apply_range(life.writes.reverse()).intersect(later)
+            missing = read.subtract_domain(served.domain())
+        else:
+            missing = read.subtract(later.apply_range(life.writes))
         if not missing.is_empty():
             return _read_in_words(life, missing)
     return None
@@ -131,7 +151,7 @@ def late_write(procedure: Procedure, tensor: Tensor, reader: str) -> Conflict | 
     readers = isl.UnionSet(f"{life.model.parameters}{{ {'; '.join(parts)} }}")
     for read in life.reads:
         meet = read.intersect_domain(readers).apply_range(life.writes.reverse())
-        late = meet.intersect(life.before)
+        late = meet.intersect(life.before(read, life.writes))
         if not late.is_empty():
             return _conflict(life, late.reverse())
     return None
@@ -209,7 +229,8 @@ def overwrites(procedure: Procedure, tensor: Tensor, axis: int) -> Overwrites:
     that are written in the meantime.
     """
     life = life_of(procedure, tensor)
-    before = life.before
+    rewritten = life.before(life.writes, life.writes)
+    before = life.before(life.writes, life.any_read)
     other = _without_axis(life, axis)
     distances = isl.Set("{ [d] : false }")
     found = []
@@ -219,7 +240,7 @@ def overwrites(procedure: Procedure, tensor: Tensor, axis: int) -> Overwrites:
         shared = life.writes.apply_range(other).apply_range(read.apply_range(other).reverse())
         earlier = shared.intersect(before)
         serving = life.writes.apply_range(read.reverse()).intersect(before)
-        alive = earlier.subtract(before.apply_range(serving))
+        alive = earlier.subtract(rewritten.apply_range(serving))
         apart = alive.apply_domain(life.writes).apply_range(read)
         for one in _maps(apart):
             distances = distances.union(_along(one, axis, tensor))

@@ -232,15 +232,15 @@ def region_of(
 def interval_of(
     index: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
 ) -> Interval | None:
-    """The values of a whole-number expression over loops under guards, None if they have no affine
-    bounds. It need have none where the loops do not run.
+    """The values of a whole-number expression over loops under guards, None if it has none or they
+    have no affine bounds.
     """
     index = linear(index).expression
     if affine_text(index) is None:
         return None
     context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
     values = _values(loops, conditions, (linear(index),), around)
-    known = values.dim_has_lower_bound(isl.dim_type.set, 0)
+    known = values.dim_has_lower_bound(isl.dim_type.set, 0) and not values.is_empty()
     if not known or not values.dim_has_upper_bound(isl.dim_type.set, 0):
         return None
     plain = _values(loops, conditions, (linear(index),), Context(around.parameters))

@@ -10,6 +10,7 @@ from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
+    Call,
     Expr,
     For,
     If,
@@ -112,8 +113,6 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
 
     def expand(node: Expr) -> Expr:
         below = children(node)
-        if not below:
-            return node
         new = tuple(expand(child) for child in below)
         changed = any(a is not b for a, b in zip(new, below, strict=True))
         out = rebuild(node, new) if changed else node
@@ -254,12 +253,14 @@ def _read_outside(op: str, name: str, statement: Stmt, target: For) -> ScheduleE
 
 
 def check_lanes(op: str, procedure: Procedure, target: For) -> None:
-    """Refuse to compute a stage in each lane of a vectorized loop.
+    """Refuse to compute a stage in each lane of a vectorized loop, or in what an instruction does.
 
     Raises:
-        ScheduleError: if a loop or one around it is vectorized.
+        ScheduleError: if a loop or one around it is vectorized or part of an instruction.
     """
     for node in path_to(procedure.body, target) or ():
         if isinstance(node, For) and node.kind is LoopKind.VECTORIZED:
             reason = f"loop {node.var} is vectorized: its lanes cannot each hold a temporary"
             raise ScheduleError(op, reason)
+        if isinstance(node, Call):
+            raise ScheduleError(op, f"loop {target.var} is part of {node.instruction}")

@@ -23,6 +23,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Load,
     LoopKind,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -68,10 +69,12 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
     """The allocation of a temporary.
 
     Raises:
-        ScheduleError: if there is none of that name; it lists the temporaries and the nearest.
+        ScheduleError: if there is none of that name; it lists the temporaries and the nearest. Also
+            if an instruction or a prefetch knows where its elements lie.
     """
     known = {s.tensor.name: s for s in statements(procedure.body) if isinstance(s, Allocate)}
     if name in known:
+        _check_uses(op, known[name])
         return known[name]
     declared = {t.name: t.role for t in procedure.tensors}
     listed = ", ".join(known) or "none"
@@ -82,6 +85,16 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
     near = difflib.get_close_matches(str(name), known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ScheduleError(op, f"expected one of the temporaries {listed}, found {name!r}{hint}")
+
+
+def _check_uses(op: str, allocate: Allocate) -> None:
+    """Refuse what knows where a temporary's elements lie in memory."""
+    name = allocate.tensor.name
+    for node in statements(allocate.body):
+        if isinstance(node, Prefetch) and node.tensor == name:
+            raise ScheduleError(op, f"{name} is prefetched: place it first")
+        if isinstance(node, Call) and any(a.tensor == name for a in accesses(node)):
+            raise ScheduleError(op, f"{node.instruction} works on {name}: place it first")
 
 
 def scope_of(node: Stmt) -> Iterator[Stmt]:
@@ -204,8 +217,6 @@ def _check_store(
         if isinstance(node, If):
             reason = f"{name} is computed under the guard {print_expr(node.condition)}"
             raise ScheduleError(op, f"{reason}: place it first, and split its loops then")
-        if isinstance(node, Call):
-            raise ScheduleError(op, f"{name} is computed by {node.instruction}: place it first")
     around = {node.var: node for node in path if isinstance(node, For)}
     for axis, index in enumerate(store.indices):
         loop = around.get(index.name) if isinstance(index, Var) else None

@@ -149,6 +149,8 @@ def _completed(
     fixed = (*around.extents, *(loop.var for loop in outside))
     shape = list(producer.tensor.shape)
     places = isl.Set(f"{_parameters(fixed)}{{ D[{_axes(shape)}] : {_within(shape)} }}")
+    if places.is_empty():
+        raise ScheduleError(_OP, f"{producer.tensor.name} has no places")
     completing = isl.Map.empty(
         isl.Map(f"{_parameters(fixed)}{{ D[{_axes(shape)}] -> I[{_names(inside)}] }}").get_space()
     )

@@ -188,7 +188,7 @@ def _site(op: str, procedure: Procedure, tensor: str, loop: str | None) -> _Site
         raise ScheduleError(op, f"{reason}: store {lost[0]} first")
     site = _Site(op, producer, tuple(around), path, context_of(procedure, loop))
     for each in _written_inputs(procedure, site):
-        check_single_valued(op, procedure, each.name)
+        check_single_valued(op, procedure, each.name, site.between[0])
     return site
 
 

@@ -14,6 +14,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
+    Load,
     Procedure,
     Stmt,
     Store,
@@ -26,7 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.linear import Linear, cancelled, is_whole, linear, replaced
-from kernelwright.env.compiler.schedule.producer import Producer, path_to
+from kernelwright.env.compiler.schedule.producer import Producer, path_to, writes
 
 
 def _leaves(node: Stmt, tensor: str) -> Iterator[Expr]:
@@ -123,32 +124,29 @@ def _sums(node: Expr, axes: dict[str, int]) -> Iterator[Linear]:
                 yield from _sums(child, axes)
 
 
-def check_single_valued(op: str, procedure: Procedure, tensor: str) -> None:
-    """See that whatever is written to an element of a tensor is the same value each time, so that
-    it may be read at any time after the first.
+def check_single_valued(
+    op: str, procedure: Procedure, tensor: str, within: Stmt, known: frozenset[str] = frozenset()
+) -> None:
+    """See that whatever a statement writes to an element of a tensor is the same value each time,
+    so that it may be read at any time after the first; and so for what that value is computed from.
 
     Raises:
         ScheduleError: if that is not known.
     """
     stores = [s for s in statements(procedure.body) if isinstance(s, Store) and s.tensor == tensor]
     # Every iteration of the loops around its allocation has a tensor of its own.
-    own = next(
-        (
-            s
-            for s in statements(procedure.body)
-            if isinstance(s, Allocate)
-            if s.tensor.name == tensor
-        ),
-        None,
-    )
-    around = () if own is None else path_to(procedure.body, own) or ()
+    own = (s for s in statements(procedure.body) if isinstance(s, Allocate))
+    found = next((s for s in own if s.tensor.name == tensor), None)
+    around = () if found is None else path_to(procedure.body, found) or ()
     fixed = {*procedure.extents, *(node.var for node in around if isinstance(node, For))}
-    for candidate in stores:
-        value = _by_place(candidate, fixed)
-        if value is not None and all(_agrees(store, value) for store in stores):
-            return
-    reason = f"{tensor} is read at other times, and need not hold the same value then"
-    raise ScheduleError(op, reason, f"{tensor} is written by {len(stores)} statements")
+    values = (_by_place(candidate, fixed) for candidate in stores)
+    if not any(v is not None and all(_agrees(s, v) for s in stores) for v in values):
+        reason = f"{tensor} is read at other times, and need not hold the same value then"
+        raise ScheduleError(op, reason, f"{tensor} is written by {len(stores)} statements")
+    read = {part.tensor for s in stores for part in walk(s.value) if isinstance(part, Load)}
+    for name in sorted(read - known - {tensor}):
+        if writes(within, name):
+            check_single_valued(op, procedure, name, within, known | {tensor})
 
 
 def _place(axis: int) -> str:

@@ -13,10 +13,13 @@ from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Binary,
     Block,
+    Call,
     Const,
     For,
     Load,
+    Prefetch,
     Procedure,
     Store,
     Var,
@@ -284,3 +287,42 @@ def test_inlining_is_bounded(monkeypatch):
     monkeypatch.setattr(place, "MAX_INLINED", 50)
     with pytest.raises(ScheduleError, match="at most 50 operations inlined, found 51"):
         scheduled(pipelines.blur(), "compute_inline('a')")
+
+
+def scalar():
+    """A temporary without axes."""
+    i = Var("i")
+    product = Binary("mul", load("x", i), load("a"))
+    body = Block(
+        (Store("a", (), Const(2.0, "float32")), For("i", whole(4), Store("y", (i,), product)))
+    )
+    return Procedure(
+        "f", (), pipelines.tensors(("x", 4), y=4), Allocate(pipelines.temporary("a"), body)
+    )
+
+
+@pytest.mark.parametrize(
+    "trace",
+    ["compute_inline('a')", "compute_at('a', 'i')", "compute_at('a', 'i')\nstore_root('a')"],
+)
+def test_a_temporary_without_axes(trace):
+    procedure = verify(scalar())
+    inputs, extents = inputs_of(procedure)
+    found = interpret(scheduled(procedure, trace), inputs, extents)
+    np.testing.assert_array_equal(found["y"], inputs["x"] * 2)
+
+
+@pytest.mark.parametrize("op", ["compute_at('a', 'j')", "compute_inline('a')"])
+def test_what_knows_where_elements_lie_is_in_the_way(op):
+    j = Var("j")
+    start = For("i", whole(4), Store("a", (Var("i"),), load("x", Var("i"))))
+
+    def procedure(reader):
+        body = Allocate(pipelines.temporary("a", 4), Block((start, For("j", whole(4), reader))))
+        return verify(Procedure("f", (), pipelines.tensors(("x", 4), y=4), body))
+
+    store = Store("y", (j,), load("a", j))
+    with pytest.raises(ScheduleError, match="copy works on a: place it first"):
+        scheduled(procedure(Call("copy", store)), op)
+    with pytest.raises(ScheduleError, match="a is prefetched: place it first"):
+        scheduled(procedure(Block((Prefetch("a", (j,)), store))), op)
