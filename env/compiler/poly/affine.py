@@ -13,8 +13,8 @@ import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Select, Var
 from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, whole
-from kernelwright.env.compiler.poly.linear import cancelled
 from kernelwright.env.compiler.poly.model import isl_name, variable_name
+from kernelwright.env.compiler.poly.sums import cancelled
 
 _OPERATIONS = {
     isl.ast_expr_op_type.add: "add",

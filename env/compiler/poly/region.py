@@ -43,8 +43,8 @@ from kernelwright.env.compiler.poly.affine import (
     least,
     length,
 )
-from kernelwright.env.compiler.poly.linear import Linear, linear
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.sums import Linear, linear
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
-from kernelwright.env.compiler.poly.linear import difference, replaced
 from kernelwright.env.compiler.poly.region import Region, accesses, context_of, region_of
+from kernelwright.env.compiler.poly.sums import difference, replaced
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.producer import (
     Producer,

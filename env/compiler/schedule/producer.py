@@ -37,8 +37,8 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import EMPTY, whole
-from kernelwright.env.compiler.poly.linear import difference, replaced, total
 from kernelwright.env.compiler.poly.region import accesses
+from kernelwright.env.compiler.poly.sums import difference, replaced, total
 
 Path = tuple[Stmt, ...]
 

@@ -18,7 +18,6 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
-from kernelwright.env.compiler.poly.linear import difference
 from kernelwright.env.compiler.poly.liveness import late_write
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.region import (
@@ -29,6 +28,7 @@ from kernelwright.env.compiler.poly.region import (
     context_of,
     tensors_of,
 )
+from kernelwright.env.compiler.poly.sums import difference
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.place import check_lanes
 from kernelwright.env.compiler.schedule.producer import (

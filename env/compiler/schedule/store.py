@@ -23,12 +23,6 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.simplify import TRUE, simplify, whole
-from kernelwright.env.compiler.poly.linear import (
-    difference,
-    linear,
-    replaced,
-    total,
-)
 from kernelwright.env.compiler.poly.liveness import undefined_read
 from kernelwright.env.compiler.poly.region import (
     Context,
@@ -37,6 +31,12 @@ from kernelwright.env.compiler.poly.region import (
     holds_first,
     interval_of,
     tensors_of,
+)
+from kernelwright.env.compiler.poly.sums import (
+    difference,
+    linear,
+    replaced,
+    total,
 )
 from kernelwright.env.compiler.schedule.defaults import spare_first
 from kernelwright.env.compiler.schedule.edit import find_loop, finish, taken_names
@@ -246,16 +246,35 @@ def _parts(
     if not known.terms and known.number <= 0:
         reason = f"the window of {producer.tensor.name} does not move on along axis {axis}"
         raise ScheduleError(site.op, f"{reason} with loop {last}")
-    if linear(skipped).terms or linear(skipped).number > 0:
-        ahead = difference(replaced(done, start), replaced(offset, start))
-        front = replaced(spans[axis].place, start)
-        before = {**spans, axis: Span(zero, ahead, front)}
-        first = _first(procedure, site, before, start)
-    else:
+    least, most = _range(site, skipped)
+    if most is not None and most <= 0:
+        # No iteration needs what another has computed.
         return Block(()), Block(narrowed(producer, spans))
-    place = total(spans[axis].place, skipped)
-    return first, Block(
-        _unit_free(narrowed(producer, {**spans, axis: Span(skipped, count, place)}))
+    if least is None or least < 0:
+        # Where the window jumps ahead, the places that it leaves out stay so.
+        skipped = Binary("max", zero, skipped)
+        count = difference(extent, skipped)
+    ahead, whole_extent = replaced(skipped, start), replaced(extent, start)
+    beyond = linear(difference(ahead, whole_extent))
+    if beyond.terms or beyond.number > 0:
+        ahead = Binary("min", whole_extent, ahead)
+    before = {**spans, axis: Span(zero, ahead, replaced(spans[axis].place, start))}
+    later = {**spans, axis: Span(skipped, count, total(spans[axis].place, skipped))}
+    return _first(procedure, site, before, start), Block(_unit_free(narrowed(producer, later)))
+
+
+def _range(site: _Site, value: Expr) -> tuple[int | None, int | None]:
+    """The least and the greatest value in all iterations of the loops between, where they are known
+    numbers.
+    """
+    loops, conditions = _around(site.path)
+    found = interval_of(value, loops, conditions, site.around)
+    if found is None:
+        return None, None
+    low, high = linear(found.low), linear(total(found.low, found.extent))
+    return (
+        None if low.terms else low.number,
+        None if high.terms else high.number - 1,
     )
 
 

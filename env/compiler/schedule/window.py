@@ -26,7 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.poly.linear import Linear, cancelled, is_whole, linear, replaced
+from kernelwright.env.compiler.poly.sums import Linear, cancelled, is_whole, linear, replaced
 from kernelwright.env.compiler.schedule.producer import Producer, path_to, writes
 
 

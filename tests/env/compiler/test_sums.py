@@ -11,7 +11,7 @@ from test_region import value
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Load, Var
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.poly.linear import cancelled, difference, replaced, total
+from kernelwright.env.compiler.poly.sums import cancelled, difference, replaced, total
 
 I, J = Var("i"), Var("j")  # noqa: E741
 
