@@ -28,6 +28,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.poly.region import region
 from kernelwright.env.compiler.schedule import place
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace, print_trace
 from kernelwright.env.records import dumps, loads
@@ -134,6 +135,16 @@ def test_a_tile_holds_its_halo_and_no_more():
     assert shapes(procedure) == {"a": [66, 64]}
     trace = "tile('y1', 'x1', 32, 32)\ncompute_at('t0', 'x1o')"
     assert shapes(scheduled(pipelines.boxes(2, 64, 64), trace)) == {"t0": [34, 34]}
+
+
+@pytest.mark.parametrize(("size", "recomputed"), [(8, 1.25), (64, 1.03125), (256, 1.0078125)])
+def test_the_halo_of_a_tile_is_what_is_computed_twice(size, recomputed):
+    trace = f"tile('p', 'q', {size}, {size})\ncompute_at('a', 'qo')"
+    procedure = scheduled(pipelines.blur(512, 512), trace)
+    rows, columns = shapes(procedure)["a"]
+    assert rows * columns / size**2 == recomputed
+    read = region(procedure, "qo", "x")
+    assert [axis.constant for axis in read.axes] == [size + 2, size + 2]
 
 
 def test_sizes_that_do_not_divide_compute_no_more_than_they_need():
