@@ -168,7 +168,7 @@ def _read_in_words(life: Life, missing: isl.UnionMap) -> str:
     return f"iteration ({where}) reads {element} before anything has written it"
 
 
-def _coordinates(sample: isl.Map) -> list[int]:
+def _coordinates(sample: isl.BasicMap) -> list[int]:
     """The coordinates of a map's one pair, first those of its start."""
     point = sample.wrap().sample_point()
     count = sample.dim(isl.dim_type.in_) + sample.dim(isl.dim_type.out)

@@ -201,9 +201,9 @@ def _check_writer(
             continue
         _check_store(op, path, store, tensor.name, axes, extents)
     for path, store in _stores(writer, ()):
-        own = [n for n in path if isinstance(n, Allocate) and n.tensor.name == store.tensor]
-        if own:
-            below = path[path.index(own[0]) :]
+        held = [n for n in path if isinstance(n, Allocate) and n.tensor.name == store.tensor]
+        if held:
+            below = path[path.index(held[0]) :]
             crossed = [n.var for n in below if isinstance(n, For) and n.var in axes]
             if crossed:
                 reason = f"loop {crossed[0]} computes {store.tensor} for its later iterations too"
