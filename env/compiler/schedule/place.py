@@ -48,8 +48,8 @@ MAX_INLINED = 1 << 17
 
 
 def compute_root(procedure: Procedure, tensor: str) -> Procedure:
-    """Compute a temporary whole, before the loops that read it (Halide ``compute_root``). This is
-    how every stage starts, so the directive says that it is meant to stay so.
+    """Have a temporary whole, before the loops that read it (Halide ``compute_root``). This is how
+    every stage starts, so the directive says that it is meant to stay so.
 
     Before::
 
@@ -81,8 +81,9 @@ def _innermost(path: tuple[Stmt, ...]) -> For | None:
 
 
 def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
-    """Compute each element of a temporary where it is read, and store none (Halide and TVM
-    ``compute_inline``).
+    """Put the operations for an element of a temporary where it is read, and keep none (Halide and
+    TVM ``compute_inline``). What is read several times is worked out several times, by the same
+    operations.
 
     Before::
 
@@ -146,8 +147,8 @@ def _only_store(producer: Producer) -> Store:
 
 
 def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
-    """Compute in every iteration of a loop what that iteration reads of a temporary, and store no
-    more than that (Halide and TVM ``compute_at``). What several iterations read, each computes.
+    """Compute in every iteration of a loop what that iteration reads of a temporary, and no more
+    (Halide and TVM ``compute_at``). What several iterations read, each has to compute.
 
     Before::
 
@@ -167,13 +168,12 @@ def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
           for ji in 8:
             b[jo * 8 + ji] = a[ji] + a[ji + 2]
 
-    The loops of the temporary keep their names, order and threads, and run over the least box
-    around what is read (`region`); its memory is the largest such box. A reduction moves with its
-    start and its update. A producer whose loops were cut or vectorized before is refused: place
-    first, schedule then.
+    The loops that compute it keep their names, order and threads, and compute the least box around
+    what is read; its memory is the largest such box. A reduction moves with its start and its
+    update. Loops that were cut or vectorized before are refused: compute_at first, schedule then.
 
-    Legal if everything that reads the temporary is inside the loop, every element is a function of
-    its place, and nothing writes in between what it is computed from.
+    Legal if all that reads it is inside the loop, to compute an element takes its place alone, and
+    nothing writes in between what they compute it from.
 
     Raises:
         ScheduleError: if there is no such temporary or loop, or one of these does not hold.

@@ -59,7 +59,8 @@ from kernelwright.env.compiler.schedule.window import check_single_valued, names
 
 def store_root(procedure: Procedure, tensor: str) -> Procedure:
     """Keep a temporary for the whole procedure while it is computed inside loops (Halide
-    ``store_root``): `store_at` outside all loops.
+    ``store_root``). The loops around it run in order, and each iteration works out only what no
+    earlier one has; what the first needs beyond that comes in front, so none has a guard for it.
 
     Before::
 
@@ -79,15 +80,15 @@ def store_root(procedure: Procedure, tensor: str) -> Procedure:
           b[i] = a[i] + a[i + 1] + a[i + 2]
 
     Raises:
-        ScheduleError: as `store_at` does.
+        ScheduleError: if there is no such temporary, or the window does not slide.
     """
     return _store("store_root", procedure, tensor, None)
 
 
 def store_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
-    """Keep a temporary for one iteration of a loop outside the one that it is computed in (Halide
-    ``store_at``). What earlier iterations of the loops between have computed is then not computed
-    again (a sliding window): what the first of them needs beyond that is computed in front.
+    """Store a temporary for one iteration of a loop outside the one that computes it (Halide
+    ``store_at``). What earlier iterations of the loops between store is then not computed again (a
+    sliding window): what the first of them needs beyond that is computed in front.
 
     Before::
 
@@ -108,11 +109,10 @@ def store_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
             a[ii + 2] = f(io * 8 + ii + 2)
             b[io * 8 + ii] = a[ii] + a[ii + 1] + a[ii + 2]
 
-    `fold_storage` then keeps only the places that are in use. A chain of stages slides if the
-    first is stored first.
+    `fold_storage` then keeps only the places in use. Of a chain of stages, store the first first.
 
     Legal if the loops between run in order, the window moves along one axis by the same expression
-    in everything that the temporary is computed from, and every read finds what it needs.
+    in all that the temporary comes from, and every read finds its element in the store.
 
     Raises:
         ScheduleError: if there is no such temporary or loop, or one of these does not hold.
