@@ -24,6 +24,7 @@ from kernelwright.env.compiler.codegen.expression import (
     depends_on,
     step_of,
 )
+from kernelwright.env.compiler.codegen.hoist import divisions, named
 from kernelwright.env.compiler.codegen.memory import (
     element_count,
     heap_inside,
@@ -193,6 +194,7 @@ class _Emitter:
         for name, place in self._places.items():
             if place.memory == "register":
                 self.expressions.registers[name] = place.lanes
+        self._hoisted_count = 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._level + text)
@@ -245,11 +247,13 @@ class _Emitter:
             case For(var, extent, body, LoopKind.UNROLLED):
                 for copy in self._copies(var, extent, body):
                     self.statement(copy)
-            case For(var, extent, body, LoopKind.PARALLEL):
-                pragma = "#pragma omp parallel for schedule(static)"
-                self._loop(var, extent, lambda: self._thread(body), pragma)
-            case For(var, extent, body, _):
-                self._loop(var, extent, lambda: self.statement(body))
+            case For(var, extent, _, kind):
+                inside = self._hoisted(node)
+                if kind is LoopKind.PARALLEL:
+                    pragma = "#pragma omp parallel for schedule(static)"
+                    self._loop(var, extent, lambda: self._thread(inside), pragma)
+                else:
+                    self._loop(var, extent, lambda: self.statement(inside))
 
     def _loop(
         self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
@@ -283,6 +287,16 @@ class _Emitter:
             # What a thread stores past the caches only its own fence orders.
             self.line(f"{names.fence()}();")
         self.expressions.streams = before
+
+    def _hoisted(self, loop: For) -> Stmt:
+        """A loop's body, with what no iteration changes of its places computed in front."""
+        held: dict[Expr, str] = {}
+        for division in divisions(loop):
+            held[division] = names.hoisted(self._hoisted_count)
+            self._hoisted_count += 1
+            text = self.expressions.scalar(division, LOOSE)
+            self.line(f"const int64_t {held[division]} = {text};")
+        return named(loop.body, held) if held else loop.body
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)

@@ -11,6 +11,7 @@ __all__ = [
     "extent",
     "fence",
     "floor_division",
+    "hoisted",
     "instruction",
     "is_free",
     "is_free_function",
@@ -78,3 +79,8 @@ def stream(dtype: str, lanes: int) -> str:
 def fence() -> str:
     """The helper that waits for such stores."""
     return "kw_fence"
+
+
+def hoisted(number: int) -> str:
+    """A remainder or quotient that was computed in front of a loop."""
+    return f"kw_at_{number}"

@@ -6,16 +6,19 @@ others a choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Select, Var
-from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, simplify, whole
+from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, whole
 from kernelwright.env.compiler.poly.model import isl_name, variable_name
+from kernelwright.env.compiler.poly.sums import cancelled
 
 _OPERATIONS = {
+    isl.ast_expr_op_type.add: "add",
+    isl.ast_expr_op_type.sub: "sub",
     isl.ast_expr_op_type.mul: "mul",
     isl.ast_expr_op_type.div: "floordiv",
     isl.ast_expr_op_type.fdiv_q: "floordiv",
@@ -35,7 +38,6 @@ _OPERATIONS = {
 # isl's stubs do not know the two operators whose names Python reserves.
 _OPERATIONS[getattr(isl.ast_expr_op_type, "and_")] = "and"  # noqa: B009
 _OPERATIONS[getattr(isl.ast_expr_op_type, "or_")] = "or"  # noqa: B009
-_SUMS = (isl.ast_expr_op_type.add, isl.ast_expr_op_type.sub)
 _CHOICES = (isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select)
 
 
@@ -56,14 +58,18 @@ class Extremum:
     terms: tuple[isl.Aff, ...] = ()
 
 
-def least(values: isl.Set, axis: int, context: isl.Set) -> Extremum:
-    """The least coordinate of a set along an axis, by its parameters."""
-    return _bound(values, axis, context, "max", values.dim_min(axis))
+def least(values: isl.Set, context: isl.Set, plain: isl.Set) -> Extremum:
+    """The least number of a set, by its parameters; ``plain`` is the set where nothing is known of
+    them.
+    """
+    return _bound(values, context, plain, "max", values.dim_min(0))
 
 
-def greatest(values: isl.Set, axis: int, context: isl.Set) -> Extremum:
-    """The greatest coordinate of a set along an axis, by its parameters."""
-    return _bound(values, axis, context, "min", values.dim_max(axis))
+def greatest(values: isl.Set, context: isl.Set, plain: isl.Set) -> Extremum:
+    """The greatest number of a set, by its parameters; ``plain`` is the set where nothing is known
+    of them.
+    """
+    return _bound(values, context, plain, "min", values.dim_max(0))
 
 
 def length(low: Extremum, high: Extremum) -> Extremum:
@@ -76,32 +82,33 @@ def length(low: Extremum, high: Extremum) -> Extremum:
     return Extremum("min", exact, _needed(differences, "min", exact))
 
 
-def _bound(values: isl.Set, axis: int, context: isl.Set, op: str, exact: isl.PwAff) -> Extremum:
-    """A bound with the terms that the set's own constraints give, if they are right.
+def _bound(
+    values: isl.Set, context: isl.Set, plain: isl.Set, op: str, exact: isl.PwAff
+) -> Extremum:
+    """A bound with terms that need no case distinction, if some are right.
 
-    A piecewise expression may have specialised them: that the last of three tiles of 16 ends at 33
-    is as true as that every tile ends at the lesser of 33 and its start plus 15, and reads worse.
+    What is known of the parameters specialises a bound: that the last of three tiles of 16 ends at
+    33 is as true as that every tile ends at the lesser of 33 and its start plus 15, and reads
+    worse. So the terms are looked for in the constraints of the plain set first.
     """
     exact = exact.intersect_params(context).coalesce()
     pieces = [piece for _, piece in exact.get_pieces()]
     if len(pieces) > 1:
-        terms = _needed(_constraints(values, axis, op), op, exact) or _needed(pieces, op, exact)
-        return Extremum(op, exact, terms)
+        for some in (_constraints(plain, op), pieces, _constraints(values, op)):
+            terms = _needed(some, op, exact)
+            if terms:
+                return Extremum(op, exact, terms)
+        return Extremum(op, exact)
     simpler = exact.gist_params(exact.domain()).get_pieces()
     return Extremum(op, exact, (simpler[0][1],))
 
 
-def _constraints(values: isl.Set, axis: int, op: str) -> list[isl.Aff]:
-    """What bounds a set along an axis from above (``min``) or below (``max``)."""
-    count = values.dim(isl.dim_type.set)
-    alone = values.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
-    alone = alone.project_out(isl.dim_type.set, 0, axis).coalesce()
+def _constraints(values: isl.Set, op: str) -> list[isl.Aff]:
+    """What bounds a set of numbers from above (``min``) or below (``max``)."""
     # What this loses makes the terms wrong at worst, and whether they are right is seen.
-    alone = alone.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
-    if alone.n_basic_set() != 1:
-        return []
+    values = values.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
     found = []
-    for constraint in alone.get_basic_sets()[0].get_constraints():
+    for constraint in values.polyhedral_hull().get_constraints():
         bounds = constraint.is_upper_bound if op == "min" else constraint.is_lower_bound
         if bounds(isl.dim_type.set, 0):
             aff = constraint.get_bound(isl.dim_type.set, 0)
@@ -139,11 +146,11 @@ def from_extremum(value: Extremum) -> Expr:
     if value.terms:
         return _chain(value.op, [_from_affine(aff, build) for aff in value.terms])
     exact = value.exact.gist_params(domain).coalesce()
-    return simplify(_from_ast(build.expr_from_pw_aff(exact)))
+    return cancelled(_from_ast(build.expr_from_pw_aff(exact)))
 
 
 def _from_affine(affine: isl.Aff, build: isl.AstBuild) -> Expr:
-    return simplify(_from_ast(build.expr_from_pw_aff(isl.PwAff.from_aff(affine))))
+    return cancelled(_from_ast(build.expr_from_pw_aff(isl.PwAff.from_aff(affine))))
 
 
 def _chain(op: str, items: list[Expr]) -> Expr:
@@ -158,7 +165,7 @@ def _chain(op: str, items: list[Expr]) -> Expr:
 def from_set(values: isl.Set) -> Expr:
     """The condition that parameters are in a set."""
     build = isl.AstBuild.from_context(isl.Set.universe(values.get_space().params()))
-    return simplify(_condition(_from_ast(build.expr_from_set(values))))
+    return cancelled(_condition(_from_ast(build.expr_from_set(values))))
 
 
 def _condition(node: Expr) -> Expr:
@@ -175,8 +182,6 @@ def _from_ast(node: isl.AstExpr) -> Expr:
     if kind == isl.ast_expr_type.id:
         return Var(variable_name(node.get_id().get_name()))
     op = isl.ast_expr_op_type(node.get_op_type())
-    if op in _SUMS:
-        return _sum(node)
     arguments = [_from_ast(node.get_op_arg(i)) for i in range(node.get_op_n_arg())]
     if op in _CHOICES:
         return Select(_condition(arguments[0]), arguments[1], arguments[2])
@@ -191,45 +196,6 @@ def _from_ast(node: isl.AstExpr) -> Expr:
     for each in arguments[1:]:
         out = Binary(name, out, each)
     return _comparison(out)
-
-
-def _sum(node: isl.AstExpr) -> Expr:
-    """A sum as people write it: what is added, what is subtracted, then the number; ``34 - i * 16``
-    where nothing else is added.
-    """
-    number = 0
-    added: list[Expr] = []
-    subtracted: list[Expr] = []
-    for sign, term in _terms(node, 1):
-        match term:
-            case Const(value, "int64"):
-                number += sign * int(value)
-                continue
-            case Binary("mul", factor, Const(value, "int64")) if int(value) < 0:
-                sign, term = -sign, simplify(Binary("mul", factor, whole(-int(value))))
-        (added if sign > 0 else subtracted).append(term)
-    if not added or (number > 0 and not subtracted):
-        added.append(whole(number))
-        number = 0
-    out: Expr = added[0]
-    for term in added[1:]:
-        out = Binary("add", out, term)
-    for term in subtracted:
-        out = Binary("sub", out, term)
-    if number:
-        out = Binary("add" if number > 0 else "sub", out, whole(abs(number)))
-    return out
-
-
-def _terms(node: isl.AstExpr, sign: int) -> Iterator[tuple[int, Expr]]:
-    is_operation = isl.ast_expr_type(node.get_type()) == isl.ast_expr_type.op
-    op = isl.ast_expr_op_type(node.get_op_type()) if is_operation else None
-    if op not in _SUMS:
-        yield sign, _from_ast(node)
-        return
-    yield from _terms(node.get_op_arg(0), sign)
-    second = sign if op == isl.ast_expr_op_type.add else -sign
-    yield from _terms(node.get_op_arg(1), second)
 
 
 def _comparison(node: Expr) -> Expr:
