@@ -171,7 +171,10 @@ class _Extra:
                     element = f"{name} below 0 on axis {axis}"
                     reason = f"round_up: an iteration beyond the extent writes {element}"
                     raise ScheduleError(OP, reason)
-                last = from_extremum(greatest(found, place, context))
+                count = found.dim(isl.dim_type.set)
+                alone = found.project_out(isl.dim_type.set, place + 1, count - place - 1)
+                alone = alone.project_out(isl.dim_type.set, 0, place)
+                last = from_extremum(greatest(alone, context, alone))
                 end = simplify(Binary("add", last, whole(1)))
                 # As a rule the extent of the loop itself, which reads better.
                 if facts.decide(Binary("eq", end, self._rounded)):
