@@ -17,7 +17,7 @@ from kernelwright.env.compiler.errors import CompilerError
 LOCK = RLock()
 # A few times what the schedules of a few statements take. Numbers may grow without end on the way,
 # so that a step is no fixed time.
-MAX_OPERATIONS = 50_000
+MAX_OPERATIONS = 30_000
 
 
 class LimitError(CompilerError):

@@ -36,7 +36,9 @@ def affine_schedule(
     constraints = isl.ScheduleConstraints.on_domain(dependences.model.domain)
     if context is not None:
         constraints = constraints.set_context(context)
-    every, flow = _fresh(dependences.all), _fresh(dependences.flow)
+    # Not coalesced: pieces of one kind are simpler than what joins them.
+    flow, anti, output = (_fresh(pairs) for _, pairs in dependences.by_kind)
+    every = flow.union(anti).union(output)
     constraints = constraints.set_validity(every).set_coincidence(every).set_proximity(flow)
     with LOCK, _fusion(fuse), limited("an affine schedule"):
         return constraints.compute_schedule()
