@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from threading import RLock
 
 import islpy as isl
 
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Binary, Block, Const, Expr, For, If, Stmt, Unary, Var
 from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.poly.limits import LOCK, limited
 from kernelwright.env.compiler.poly.linear import difference, minimum, normalized, operands
 
-# isl's options belong to its one context.
-LOCK = RLock()
+# Loops of full tiles beside the others take the most, up to a hundred thousand.
+MAX_CODE_OPERATIONS = 1_000_000
 # What a statement of isl's tree stands for: its name and the values of its own loop variables.
 Body = Callable[[str, tuple[Expr, ...]], Stmt]
 _TYPE, _OP, _KIND = isl.ast_node_type, isl.ast_expr_op_type, isl.ast_expr_type
@@ -125,8 +125,10 @@ def generate(
 
     Raises:
         GenerateError: if isl's code has a form that LoopIR lacks.
+        LimitError: if isl finds no end.
     """
-    tree = isl.AstBuild.from_context(context).node_from_schedule(schedule)
+    with limited("loop code", MAX_CODE_OPERATIONS):
+        tree = isl.AstBuild.from_context(context).node_from_schedule(schedule)
     return _Reader(body, fresh).statement(tree, {}, {})
 
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import islpy as isl
 
 from kernelwright.env.compiler.poly.exact import ExactDependences
-from kernelwright.env.compiler.poly.generate import LOCK, mark, tiled
+from kernelwright.env.compiler.poly.generate import mark, tiled
+from kernelwright.env.compiler.poly.limits import LOCK, limited
 from kernelwright.env.compiler.poly.model import Model
 
 # In Pluto's words: each strongly connected component in loops of its own; isl's choice; as much in
@@ -28,16 +29,27 @@ def affine_schedule(
 
     Raises:
         ValueError: if the fusion strategy is none of `FUSE`.
+        LimitError: if isl finds no end.
     """
     if fuse not in FUSE:
         raise ValueError(f"expected one of {', '.join(FUSE)}, found {fuse!r}")
     constraints = isl.ScheduleConstraints.on_domain(dependences.model.domain)
     if context is not None:
         constraints = constraints.set_context(context)
-    constraints = constraints.set_validity(dependences.all).set_coincidence(dependences.all)
-    constraints = constraints.set_proximity(dependences.flow)
-    with LOCK, _fusion(fuse):
+    # Not coalesced: pieces of one kind are simpler than what joins them.
+    flow, anti, output = (_fresh(pairs) for _, pairs in dependences.by_kind)
+    every = flow.union(anti).union(output)
+    constraints = constraints.set_validity(every).set_coincidence(every).set_proximity(flow)
+    with LOCK, _fusion(fuse), limited("an affine schedule"):
         return constraints.compute_schedule()
+
+
+def _fresh(pairs: isl.UnionMap) -> isl.UnionMap:
+    """Pairs as if read for the first time: isl remembers with a map what it was asked about it, and
+    neither a schedule nor the work it takes may depend on that. Equalities that only follow from
+    the others would cost the solver dear.
+    """
+    return isl.UnionMap(pairs.to_str()).detect_equalities()
 
 
 @contextmanager

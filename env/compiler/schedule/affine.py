@@ -24,6 +24,7 @@ from kernelwright.env.compiler.poly.exact import (
     NotAffineError,
     exact_dependences,
 )
+from kernelwright.env.compiler.poly.limits import LimitError, limited
 from kernelwright.env.compiler.poly.scheduler import FUSE, affine_schedule, named_bands
 from kernelwright.env.compiler.schedule.defaults import spare_half, spare_name
 from kernelwright.env.compiler.schedule.edit import (
@@ -33,6 +34,9 @@ from kernelwright.env.compiler.schedule.edit import (
     whole_argument,
 )
 from kernelwright.env.compiler.schedule.nests import context_of, loop_code, loops_around
+
+# About half a second; a plain nest takes a tenth of it at most.
+MAX_DEPENDENCE_OPERATIONS = 500_000
 
 
 def affine(
@@ -67,7 +71,7 @@ def affine(
 
     Raises:
         ScheduleError: if something is not affine, a loop is not serial, a temporary or another
-            statement than a store is inside, or an argument is wrong.
+            statement than a store is inside, an argument is wrong, or isl finds no end.
     """
     target = find_loop("affine", procedure, loop)
     if tile != 0:
@@ -88,8 +92,9 @@ def affine(
     around = loops_around(procedure, loop)
     outside = (*procedure.extents, *(each.var for each in around))
     try:
-        found = _dependences(replace(procedure, extents=outside, body=region))
-    except NotAffineError as error:
+        with limited("exact dependences", MAX_DEPENDENCE_OPERATIONS):
+            found = _dependences(replace(procedure, extents=outside, body=region))
+    except (NotAffineError, LimitError) as error:
         raise ScheduleError("affine", str(error)) from None
     context = context_of(procedure, around)
     inside = {each.var for each in statements(region) if isinstance(each, For)}
@@ -106,7 +111,10 @@ def affine(
         names.update(pair)
         return pair
 
-    schedule = affine_schedule(found, fuse, context)
+    try:
+        schedule = affine_schedule(found, fuse, context)
+    except LimitError as error:
+        raise ScheduleError("affine", str(error)) from None
     schedule = named_bands(schedule, found.model, tile, name, halves, separate=separate)
     bodies: dict[str, tuple[tuple[str, ...], Stmt]] = {
         i.name: (i.variables, i.store) for i in found.model.instances

@@ -34,6 +34,7 @@ from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.affine_map import AffineMap
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.generate import Body, GenerateError, band, generate, tiled
+from kernelwright.env.compiler.poly.limits import LimitError
 from kernelwright.env.compiler.poly.linear import normalized
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.nest import Nest, map_texts
@@ -190,7 +191,7 @@ def loop_code(
     code: Body = write
     try:
         return generate(schedule, context, code, fresh)
-    except GenerateError as error:
+    except (GenerateError, LimitError) as error:
         raise ScheduleError(op, str(error)) from None
 
 

@@ -9,6 +9,7 @@ from stencils import gauss_seidel, jacobi_expanded, jacobi_two_rows
 from test_affine_directives import pairs
 from test_schedule import blur, row_sum, triangular
 
+from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Binary, Const, If, Store, Var, loops, statements
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
@@ -17,8 +18,10 @@ from kernelwright.env.compiler.poly.dependence import Dependences
 from kernelwright.env.compiler.poly.exact import exact_dependences
 from kernelwright.env.compiler.poly.generate import GenerateError, generate
 from kernelwright.env.compiler.poly.legality import violation
+from kernelwright.env.compiler.poly.limits import LimitError, limited
 from kernelwright.env.compiler.poly.linear import difference, minimum, normalized
 from kernelwright.env.compiler.poly.scheduler import FUSE, affine_schedule, schedule_rows
+from kernelwright.env.compiler.schedule import affine
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
 
 PROGRAMS = {
@@ -130,3 +133,29 @@ def test_normal_forms(node, text):
 def test_least_of_differences():
     assert print_expr(minimum([add(I, whole(2)), J, I])) == "min(i, j)"
     assert print_expr(difference(add(I, J), J, 1)) == "i + 1"
+
+
+def test_a_question_without_an_end_is_refused():
+    refusal = pytest.raises(LimitError, match="dependences: expected an answer in 10 steps of isl")
+    with refusal, limited("dependences", 10):
+        exact_dependences(blur())
+    # Other faults of isl stay what they are, and nothing of the limit is left.
+    with pytest.raises(isl.Error), limited("a set", 1000):
+        isl.Set("no set")
+    assert isl.DEFAULT_CONTEXT.get_max_operations() == 0
+    assert schedule_rows(affine_schedule(exact_dependences(blur())))
+
+
+def test_a_directive_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(affine, "MAX_DEPENDENCE_OPERATIONS", 100)
+    with pytest.raises(ScheduleError, match="affine: exact dependences: expected an answer in 100"):
+        apply_trace(verify(blur(9, 8)), parse_trace("affine('i', 0, 'maxfuse')"))
+
+
+def test_a_schedule_does_not_depend_on_what_was_asked_before():
+    """A nest on which the solver does not end if equalities are only implied."""
+    split = apply_trace(verify(jacobi_two_rows(4, 5)), parse_trace("split('p1', 4)"))
+    dependences = exact_dependences(split)
+    first = schedule_rows(affine_schedule(dependences, "maxfuse"))
+    assert first == schedule_rows(affine_schedule(dependences, "maxfuse"))
+    assert first == schedule_rows(affine_schedule(exact_dependences(split), "maxfuse"))
