@@ -141,6 +141,20 @@ def gathered(n=7):
     return verify(Procedure("f", (), tensors, For("i", whole(n), body)))
 
 
+def upsampled(n=6):
+    """Twice as many elements, each between two old ones; outside is as the border."""
+    old = Binary("floordiv", I, whole(2))
+    beside = Binary("sub", old, whole(1))
+    beside = add(beside, mul(Binary("mod", I, whole(2)), whole(2)))
+    near, far = (
+        Load("x", (Binary("min", Binary("max", at, whole(0)), whole(n - 1)),))
+        for at in (old, beside)
+    )
+    nest = For("i", whole(2 * n), Store("y", (I,), add(near, far)))
+    tensors = (tensor("x", n), tensor("y", 2 * n, role="output"))
+    return verify(Procedure("f", (), tensors, nest))
+
+
 LOOP_PROGRAMS = {
     **{name: verify(procedure) for name, procedure in PROGRAMS.items()},
     "seidel": seidel(),
@@ -153,6 +167,7 @@ LOOP_PROGRAMS = {
     "chain_n": chain("n"),
     "prefix_sum": prefix_sum(),
     "gathered": gathered(),
+    "upsampled": upsampled(),
 }
 
 

@@ -118,6 +118,7 @@ LEGAL = [
     ("seidel", "unroll_and_jam('i', 4)"),
     ("triangular", "peel('i', 1, 2)"),
     ("gathered", "prefetch('x', 'i', 2, 1)\nunroll('i', 2)"),
+    ("upsampled", "partition('i')\nunroll('i', 2)"),
     ("blur", "prefetch('t', 'p', 1)\nunroll_and_jam('p', 4)"),
 ]
 
@@ -398,6 +399,16 @@ def test_the_counterexamples_of_refusals_are_such():
         assert shared, (trace, first, second)
         seen += 1
     assert seen >= 6
+
+
+def test_no_clamp_is_left_in_the_middle():
+    text = text_after(LOOP_PROGRAMS["upsampled"], "partition('i')")
+    assert text == (
+        "  y[0] = x[0] + x[0]\n"
+        "  for i in 10:\n"
+        "    y[i + 1] = x[(i + 1) // 2] + x[(i + 1) // 2 - 1 + (i + 1) % 2 * 2]\n"
+        "  y[11] = x[5] + x[5]\n"
+    )
 
 
 def test_what_may_divide_by_nothing_stays_inside():
