@@ -171,7 +171,7 @@ LOOP_PROGRAMS = {
 }
 
 
-def sizes(procedure, values=(0, 1, 2, 5, 8, 11)):
+def sizes(procedure, values):
     """Some values for each extent."""
     for given in product(values, repeat=len(procedure.extents)):
         yield dict(zip(procedure.extents, given, strict=True))
@@ -197,7 +197,7 @@ def evaluated(size, extents):
     raise AssertionError(size)
 
 
-def assert_same(before, after, values=(0, 1, 2, 5, 8, 11)):
+def assert_same(before, after, values=(0, 1, 2, 5, 11)):
     """Both procedures compute the same, to the bit, at all sizes."""
     for extents in sizes(before, values):
         inputs = arrays(before, extents)
