@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import islpy as isl
 
@@ -38,40 +37,37 @@ def _point(values: tuple[tuple[str, int], ...]) -> str:
 
 
 class Dependences:
-    """The dependences of a procedure, or of some of its instances, in program order."""
+    """The dependences of a procedure in program order."""
 
-    def __init__(self, program: Procedure | Model) -> None:
-        self.model = program if isinstance(program, Model) else build_model(program)
-        self._by_name = {i.name: i for i in self.model.instances}
-
-    @cached_property
-    def pairs(self) -> isl.UnionMap:
-        """First instance → second instance."""
+    def __init__(self, procedure: Procedure) -> None:
+        self.model: Model = build_model(procedure)
+        if not self.model.instances:
+            return
         writes, reads = self.model.writes(), self.model.reads()
         meet = writes.apply_range(writes.reverse())
         if not reads.is_empty():
             meet = meet.union(writes.apply_range(reads.reverse()))
             meet = meet.union(reads.apply_range(writes.reverse()))
         order = self.model.order()
-        return meet.intersect(order.lex_lt_union_map(order)).coalesce()
+        self.pairs: isl.UnionMap = meet.intersect(order.lex_lt_union_map(order)).coalesce()
 
     def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
         """A pair that another order runs the other way round, or None if the order is legal."""
         if not self.model.instances:
             return None
         order = self.model.order(positions)
-        return self.example(self.pairs.intersect(order.lex_ge_union_map(order)))
+        return self._example(self.pairs.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""
         inside = [i for i in self.model.instances if var in i.variables]
         if not inside:
             return None
-        same_run = self.same(inside, lambda i: i.variables[: i.variables.index(var)])
-        same_iteration = self.same(inside, lambda i: (var,))
-        return self.example(self.pairs.intersect(same_run).subtract(same_iteration))
+        same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
+        same_iteration = self._equal(inside, lambda i: (var,))
+        return self._example(self.pairs.intersect(same_run).subtract(same_iteration))
 
-    def same(
+    def _equal(
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
     ) -> isl.UnionMap:
         """Pairs of instances whose keys (tuples of variables) are equal."""
@@ -79,17 +75,22 @@ class Dependences:
         mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
         return mapping.apply_range(mapping.reverse())
 
-    def example(self, pairs: isl.UnionMap) -> Conflict | None:
-        """One of some pairs of instances, None if there are none."""
-        if pairs.is_empty():
-            return None
-        point = _first(pairs)
-        first, second = self._by_name[point[0][0]], self._by_name[point[1][0]]
-        return Conflict(
-            _element(second),
-            tuple(zip(first.variables, point[0][1], strict=True)),
-            tuple(zip(second.variables, point[1][1], strict=True)),
-        )
+    def _example(self, pairs: isl.UnionMap) -> Conflict | None:
+        return counterexample(self.model, pairs)
+
+
+def counterexample(model: Model, pairs: isl.UnionMap) -> Conflict | None:
+    """One of the pairs of instances that an order breaks, None if there are none."""
+    if pairs.is_empty():
+        return None
+    by_name = {i.name: i for i in model.instances}
+    point = _first(pairs)
+    first, second = by_name[point[0][0]], by_name[point[1][0]]
+    return Conflict(
+        _element(second),
+        tuple(zip(first.variables, point[0][1], strict=True)),
+        tuple(zip(second.variables, point[1][1], strict=True)),
+    )
 
 
 def _element(instance: Instance) -> str:
