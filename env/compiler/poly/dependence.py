@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import islpy as isl
 
@@ -42,7 +41,7 @@ def _point(values: tuple[tuple[str, int], ...]) -> str:
 
 
 class Dependences:
-    """The dependences of a procedure, or of some of its instances, in program order."""
+    """The dependences of a procedure in program order."""
 
     def __init__(self, program: Procedure | Model) -> None:
         self.model = program if isinstance(program, Model) else build_model(program)
@@ -58,7 +57,7 @@ class Dependences:
             meet = meet.union(writes.apply_range(reads.reverse()))
             meet = meet.union(reads.apply_range(writes.reverse()))
         order = self.model.order()
-        return meet.intersect(order.lex_lt_union_map(order)).coalesce()
+        self.pairs: isl.UnionMap = meet.intersect(order.lex_lt_union_map(order)).coalesce()
 
     @cached_property
     def ordered(self) -> isl.UnionMap:
@@ -103,11 +102,11 @@ class Dependences:
         inside = [i for i in self.model.instances if var in i.variables]
         if not inside:
             return None
-        same_run = self.same(inside, lambda i: i.variables[: i.variables.index(var)])
-        same_iteration = self.same(inside, lambda i: (var,))
-        return self.example(self.pairs.intersect(same_run).subtract(same_iteration))
+        same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
+        same_iteration = self._equal(inside, lambda i: (var,))
+        return self._example(self.pairs.intersect(same_run).subtract(same_iteration))
 
-    def same(
+    def _equal(
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
     ) -> isl.UnionMap:
         """Pairs of instances whose keys (tuples of variables) are equal."""

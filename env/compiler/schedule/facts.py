@@ -72,6 +72,11 @@ class Facts:
                 text = condition_text(node)
         return None if text is None else _decided(self, text)
 
+    def exceptions(self, condition: Expr) -> isl.Set | None:
+        """Where a condition does not hold, None if it is not affine."""
+        text = condition_text(condition)
+        return None if text is None else _points(self).subtract(self.space((text,)))
+
     def never(self) -> bool:
         """Whether nothing ever runs here."""
         return bool(_points(self).is_empty())

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
+    Binary,
     Expr,
     For,
     If,
@@ -19,10 +20,11 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     walk,
 )
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.dependence import Conflict
+from kernelwright.env.compiler.poly.model import Instance, Position
 from kernelwright.env.compiler.schedule.defaults import split_names
 from kernelwright.env.compiler.schedule.edit import (
-    carried,
     constant_extent,
     dependences_of,
     find_loop,
@@ -32,7 +34,7 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_loop,
     replace_variables,
 )
-from kernelwright.env.compiler.schedule.legal import of_kind, part_with
+from kernelwright.env.compiler.schedule.legal import keep_order, of_kind, part_with
 from kernelwright.env.compiler.schedule.linear import linear
 from kernelwright.env.compiler.schedule.partition import partition
 from kernelwright.env.compiler.schedule.split import split
@@ -165,10 +167,13 @@ def reverse(procedure: Procedure, loop: str) -> Procedure:
     found = find_loop("reverse", procedure, loop)
     of_kind("reverse", found, LoopKind.SERIAL)
     no_loads("reverse", f"the extent of {loop}", found.extent)
-    conflict = carried(part_with(procedure, loop), loop)
-    if conflict is not None:
-        reason = f"loop {loop} carries a dependence and cannot be reversed"
-        raise ScheduleError("reverse", reason, str(conflict))
+    backwards = Binary("sub", whole(0), Var(loop))
+
+    def moved(instance: Instance) -> Position | None:
+        return tuple(backwards if part == loop else part for part in instance.position)
+
+    reason = f"loop {loop} carries a dependence and cannot be reversed"
+    keep_order("reverse", part_with(procedure, loop), moved, reason)
     index = linear(found.extent).shifted(-1).plus(linear(Var(loop)), -1).expression()
 
     def rewrite(node: For) -> Stmt:

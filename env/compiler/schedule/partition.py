@@ -4,28 +4,22 @@ leave the loop where most of the work is: peel and partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
-    Allocate,
     Binary,
     Block,
     Const,
     Expr,
     For,
-    If,
     LoopKind,
     Procedure,
-    Select,
     Stmt,
     Var,
-    walk,
 )
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify, simplify_statement, whole
-from kernelwright.env.compiler.poly.model import affine_text
-from kernelwright.env.compiler.schedule.copies import copied, expressions, renamed
+from kernelwright.env.compiler.schedule.copies import copied, renamed
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
     finish,
@@ -35,14 +29,11 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
-from kernelwright.env.compiler.schedule.facts import Facts, facts_at, opposite, simplified
+from kernelwright.env.compiler.schedule.facts import Facts, facts_at, simplified
+from kernelwright.env.compiler.schedule.free import Range, free_range
 from kernelwright.env.compiler.schedule.legal import of_kind
 from kernelwright.env.compiler.schedule.linear import (
-    Linear,
-    floor_division,
-    is_total,
     linear,
-    mentions,
 )
 
 _KINDS = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED)
@@ -89,9 +80,9 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
     """Run the iterations in which every guard holds apart from the others, without the guards
     (Halide's loop partitioning; TVM ``loop_partition``). Always legal.
 
-    What counts is every condition of an ``if`` or ``select`` in the loop that is affine in it, on
-    loops of constant extents inside. The copies are called as what they copy, with ``_head`` (the
-    iterations before) or ``_tail`` (those after) behind.
+    What counts is every affine condition of an ``if`` or ``select`` in the loop, and which operand
+    a ``min`` or ``max`` in an index is, on loops of constant extents inside. The copies are called
+    as what they copy, with ``_head`` (the iterations before) or ``_tail`` (those after) behind.
 
     Before::
 
@@ -116,7 +107,7 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
     of_kind("partition", found, *_KINDS)
     no_loads("partition", f"the extent of {loop}", found.extent)
     facts = facts_at(procedure, loop)
-    free = _free_range(found, facts)
+    free = free_range(found, facts)
     if free is None:
         reason = f"expected a condition in loop {loop} that holds from or up to some iteration"
         raise ScheduleError("partition", f"{reason}, found none")
@@ -124,14 +115,6 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
     if within.never():
         raise ScheduleError("partition", f"no iteration of {loop} is free of its conditions")
     return _in_three(procedure, "partition", found, free, facts)
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The iterations from ``start`` up to, not including, ``end``; none where that is no more."""
-
-    start: Expr
-    end: Expr
 
 
 def _in_three(procedure: Procedure, op: str, loop: For, middle: Range, facts: Facts) -> Procedure:
@@ -181,109 +164,3 @@ def _runs_once_or_not(loop: For, facts: Facts) -> bool:
     none = facts.given(Binary("le", loop.extent, whole(0)))
     body = renamed(loop.body, {loop.var: whole(0)}, {})
     return simplify_statement(simplified(body, none)) == EMPTY
-
-
-def _free_range(loop: For, facts: Facts) -> Range | None:
-    """The iterations of a loop in which the conditions hold that can be removed; None if there are
-    no such conditions.
-    """
-    starts, ends = [], []
-    for condition, inner in _conditions(loop.body, (), loop.var):
-        for form in _margins(condition):
-            least = _least(form, loop.var, inner)
-            if least is None:
-                continue
-            slope, rest = least.factor(loop.var), least.without(loop.var)
-            if slope < 0:
-                # rest - |slope| v >= 0 up to v = rest // |slope|.
-                ends.append(floor_division(rest.shifted(-slope), -slope).expression())
-            elif slope > 0:
-                starts.append(
-                    floor_division(rest.scaled(-1).shifted(slope - 1), slope).expression()
-                )
-    if not starts and not ends:
-        return None
-    start: Expr = whole(0)
-    end = loop.extent
-    for each in starts:
-        start = facts.greatest(start, each)
-    for each in ends:
-        end = facts.least(end, each)
-    return Range(start, end)
-
-
-def _conditions(
-    node: Stmt, inner: tuple[For, ...], var: str
-) -> Iterator[tuple[Expr, tuple[For, ...]]]:
-    """The conditions in a statement that depend on a loop and do not read memory, each with the
-    loops between.
-    """
-    match node:
-        case For(_, _, body, _):
-            yield from _conditions(body, (*inner, node), var)
-        case If(condition, then):
-            yield from ((each, inner) for each in _usable(condition, var))
-            yield from _conditions(then, inner, var)
-        case Block(items):
-            for item in items:
-                yield from _conditions(item, inner, var)
-        case Allocate(_, body):
-            yield from _conditions(body, inner, var)
-        case _:
-            for root in expressions(node):
-                for part in walk(root):
-                    yield from ((each, inner) for each in _choices(part, var))
-
-
-def _choices(node: Expr, var: str) -> Iterator[Expr]:
-    """The conditions under which a choice is the one of most iterations: that of a boundary, whose
-    limit is a number, is not.
-    """
-    match node:
-        case Select(Binary("or", _, _) as condition, _, _):
-            yield from _usable(opposite(condition), var)
-        case Select(Binary("and", _, _) as condition, _, _):
-            yield from _usable(condition, var)
-        case Select(condition, _, _):
-            for each in _usable(condition, var):
-                upwards = any(form.factor(var) > 0 for form in _margins(each))
-                short = not any(form.without(var).terms for form in _margins(each))
-                yield each if upwards or not short else opposite(each)
-        case Binary("min" | "max" as op, left, right) if affine_text(node) is not None:
-            if mentions(left, var) != mentions(right, var):
-                moving, limit = (left, right) if mentions(left, var) else (right, left)
-                yield Binary("le" if op == "min" else "ge", moving, limit)
-
-
-def _usable(condition: Expr, var: str) -> Iterator[Expr]:
-    match condition:
-        case Binary("and", left, right):
-            yield from _usable(left, var)
-            yield from _usable(right, var)
-        case Binary("lt" | "le" | "gt" | "ge", _, _):
-            if mentions(condition, var) and is_total(condition):
-                yield condition
-
-
-def _margins(condition: Expr) -> Iterator[Linear]:
-    """What must be at least 0 for a comparison to hold."""
-    match condition:
-        case Binary("lt" | "le" as op, left, right):
-            yield linear(right).plus(linear(left), -1).shifted(-1 if op == "lt" else 0)
-        case Binary("gt" | "ge" as op, left, right):
-            yield linear(left).plus(linear(right), -1).shifted(-1 if op == "gt" else 0)
-
-
-def _least(form: Linear, var: str, inner: tuple[For, ...]) -> Linear | None:
-    """The least value of a form over the loops inside, None if it is not known."""
-    for loop in inner:
-        if form.hidden(loop.var):
-            return None
-        factor = form.factor(loop.var)
-        extent = linear(loop.extent)
-        if factor and extent.terms:
-            return None
-        form = form.without(loop.var)
-        if factor < 0:
-            form = form.shifted(factor * (extent.constant - 1))
-    return None if form.hidden(var) or not form.factor(var) else form

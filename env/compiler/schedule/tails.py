@@ -31,7 +31,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.affine import context_set, from_extremum, greatest
-from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.poly.dependence import counterexample
 from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
@@ -41,7 +41,7 @@ from kernelwright.env.compiler.poly.model import (
     isl_name,
 )
 from kernelwright.env.compiler.schedule.copies import expressions, rewritten, stores, tensors_of
-from kernelwright.env.compiler.schedule.edit import dependences_of, replace_loop
+from kernelwright.env.compiler.schedule.edit import replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
 from kernelwright.env.compiler.schedule.legal import no_barrier, part_with
 
@@ -99,7 +99,6 @@ class _Extra:
     def __init__(self, procedure: Procedure, loop: str, limit: str, rounded: Expr) -> None:
         self._procedure, self._rounded = procedure, rounded
         self._model = model = _around(build_model(procedure), loop)
-        self._dependences = Dependences(model)
         beyond = _union(
             model.parameters,
             [
@@ -125,7 +124,7 @@ class _Extra:
         meant = self._reads.intersect_domain(self._model.domain.subtract(self.iterations))
         written = self._writes.intersect_domain(self.iterations)
         pairs = written.apply_range(meant.reverse()).intersect(order.lex_lt_union_map(order))
-        conflict = self._dependences.example(pairs)
+        conflict = counterexample(self._model, pairs)
         if conflict is not None:
             reason = "round_up: an iteration beyond the extent overwrites what another reads"
             raise ScheduleError(OP, reason, str(conflict))
@@ -214,8 +213,7 @@ def shift_inwards(procedure: Procedure, loop: For, extent: int, factor: int) -> 
     """
     no_barrier(OP, loop)
     part = part_with(procedure, loop.var)
-    dependences = dependences_of(part)
-    model = dependences.model
+    model = build_model(part)
     inside = [i for i in model.instances if loop.var in i.variables]
     if not inside:
         return
@@ -226,7 +224,7 @@ def shift_inwards(procedure: Procedure, loop: For, extent: int, factor: int) -> 
     )
     twice = first_run.intersect(last).intersect(model.domain)
     order = model.order()
-    same_run = dependences.same(inside, lambda i: i.variables[: i.variables.index(loop.var)])
+    same_run = _same_run(model, inside, loop.var)
     before = order.lex_lt_union_map(order).intersect(same_run)
     written = model.writes().intersect_domain(_exact(model, inside).intersect(last))
     covered = written.reverse().apply_range(before).reverse()
@@ -234,7 +232,7 @@ def shift_inwards(procedure: Procedure, loop: For, extent: int, factor: int) -> 
     writes = model.writes().intersect_domain(first_run)
     pairs = reads.apply_range(writes.reverse()).intersect(same_run)
     pairs = pairs.intersect(order.lex_le_union_map(order))
-    conflict = dependences.example(pairs)
+    conflict = counterexample(model, pairs)
     if conflict is not None:
         reason = f"shift_inwards: iterations of {loop.var} that run again read what was overwritten"
         raise ScheduleError(OP, reason, str(conflict))
@@ -255,6 +253,16 @@ def _tensors(instance: Instance) -> set[str]:
     roots = (*instance.conditions, *(each.extent for each in instance.loops))
     read = {part.tensor for root in roots for part in walk(root) if isinstance(part, Load)}
     return tensors_of(instance.store) | read
+
+
+def _same_run(model: Model, instances: Sequence[Instance], loop: str) -> isl.UnionMap:
+    """Pairs of instances in one run of a loop: those around it are in the same iterations."""
+    parts = []
+    for instance in instances:
+        around = instance.variables[: instance.variables.index(loop)]
+        parts.append(f"{instance.tuple_text} -> [{', '.join(map(isl_name, around))}]")
+    runs = isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
+    return runs.apply_range(runs.reverse())
 
 
 def _exact(model: Model, instances: Sequence[Instance]) -> isl.UnionSet:

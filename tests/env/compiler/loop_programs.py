@@ -141,6 +141,20 @@ def gathered(n=7):
     return verify(Procedure("f", (), tensors, For("i", whole(n), body)))
 
 
+def upsampled(n=6):
+    """Twice as many elements, each between two old ones; outside is as the border."""
+    old = Binary("floordiv", I, whole(2))
+    beside = Binary("sub", old, whole(1))
+    beside = add(beside, mul(Binary("mod", I, whole(2)), whole(2)))
+    near, far = (
+        Load("x", (Binary("min", Binary("max", at, whole(0)), whole(n - 1)),))
+        for at in (old, beside)
+    )
+    nest = For("i", whole(2 * n), Store("y", (I,), add(near, far)))
+    tensors = (tensor("x", n), tensor("y", 2 * n, role="output"))
+    return verify(Procedure("f", (), tensors, nest))
+
+
 LOOP_PROGRAMS = {
     **{name: verify(procedure) for name, procedure in PROGRAMS.items()},
     "seidel": seidel(),
@@ -153,10 +167,11 @@ LOOP_PROGRAMS = {
     "chain_n": chain("n"),
     "prefix_sum": prefix_sum(),
     "gathered": gathered(),
+    "upsampled": upsampled(),
 }
 
 
-def sizes(procedure, values=(0, 1, 2, 5, 8, 11)):
+def sizes(procedure, values):
     """Some values for each extent."""
     for given in product(values, repeat=len(procedure.extents)):
         yield dict(zip(procedure.extents, given, strict=True))
@@ -182,7 +197,7 @@ def evaluated(size, extents):
     raise AssertionError(size)
 
 
-def assert_same(before, after, values=(0, 1, 2, 5, 8, 11)):
+def assert_same(before, after, values=(0, 1, 2, 5, 11)):
     """Both procedures compute the same, to the bit, at all sizes."""
     for extents in sizes(before, values):
         inputs = arrays(before, extents)
