@@ -99,6 +99,50 @@ def test_a_tiled_matmul_through_shared_memory(cache):
     np.testing.assert_allclose(wanted, inputs["A"] @ inputs["B"], rtol=1e-6)
 
 
+COOPERATIVE = """reorder('i', 'j', 'k')
+split('i', 4)
+split('j', 4)
+split('k', 4)
+reorder('io', 'jo', 'ko', 'ii', 'ji', 'ki')
+decompose_reduction('C', 'ko')
+cache_read('A', 'ko', 'shared')
+cache_read('B', 'ko', 'shared')
+"""
+COOPERATIVE_THREADS = """bind('io', 'block.y')
+bind('jo', 'block.x')
+bind('ii_start', 'thread.y', 'A_read_in0', 'B_read_in0', 'ii')
+bind('ji_start', 'thread.x', 'A_read_in1', 'B_read_in1', 'ji')
+"""
+
+
+@needs_cc
+@pytest.mark.cc
+def test_threads_fetch_tiles_together(cache):
+    """Nothing by hand: tiles that directives cached in shared memory, a barrier, threads."""
+    procedure = verify(matmul(6, 7, 9))
+    inputs = inputs_of(procedure)
+    wanted = interpret(procedure, inputs)["C"]
+    text = COOPERATIVE + "barrier('ii')\n" + COOPERATIVE_THREADS
+    bound = apply_trace(procedure, parse_trace(text))
+    np.testing.assert_array_equal(interpret(bound, inputs)["C"], wanted)
+    kernel = compile_procedure(procedure, parse_trace(text), cache=cache, flags=EXACT)
+    np.testing.assert_array_equal(kernel(inputs)["C"], wanted)
+    with pytest.raises(ScheduleError, match="without a barrier between them") as caught:
+        apply_trace(procedure, parse_trace(COOPERATIVE + COOPERATIVE_THREADS))
+    assert caught.value.conflict.startswith(("A_read[", "B_read["))
+    tiles = apply_trace(procedure, parse_trace(COOPERATIVE))
+    racing = forced(
+        tiles,
+        "".join(
+            f"bind('{name}', '{directive.args[0]}')\n"
+            for directive in parse_trace(COOPERATIVE_THREADS)
+            for name in (directive.target, *directive.args[1:])
+        ),
+    )
+    with pytest.raises(InterpretError, match=r"no barrier is between|read before it was written"):
+        interpret(racing, inputs)
+
+
 @pytest.mark.parametrize("barriers", [("copied",), ("used",), ()])
 def test_a_missing_barrier_is_refused_with_two_iterations(barriers):
     procedure = verify(shared_matmul(5, 6, 7, 3, barriers))
