@@ -151,6 +151,9 @@ def rfactor(
             or an element would be combined with a partial result that nothing was combined with
             before.
     """
+    if not isinstance(reassociate, bool):
+        reason = f"expected reassociate to be True or False, found {reassociate!r}"
+        raise ScheduleError("rfactor", reason)
     found = find_loop("rfactor", procedure, loop)
     nest = _nest(procedure, found)
     update = nest.update
