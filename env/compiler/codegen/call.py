@@ -35,9 +35,6 @@ def call_text(node: Call, expressions: Expressions) -> str | None:
     values = []
     for tensor in instruction.windows:
         window = found.windows[tensor.name]
-        if window.tensor in expressions.registers:
-            reason = f"expected {window.tensor} in memory, found it in registers"
-            raise CodegenError(f"call of {node.instruction}: {reason}")
         values.append(f"{window.tensor} + {expressions.scalar(window.offset, 12)}")
         values += [expressions.scalar(stride, LOOSE) for stride in window.strides]
     values += [

@@ -174,6 +174,9 @@ class _Search:
         if scopes is not None and actual.scope not in scopes:
             wanted = " or ".join(scopes)
             raise MatchError(f"expected {name} in {wanted}, found {tensor} in {actual.scope}")
+        if self.instruction.c is not None and actual.scope == "register":
+            # C has no address for it.
+            raise MatchError(f"expected {name} in memory, found {tensor} in registers")
         axes = [self.loops[index.name] for index in meant if isinstance(index, Var)]
         window = _located(actual, indices, axes, tuple(self.loops.values()))
         known = self.windows.setdefault(name, window)

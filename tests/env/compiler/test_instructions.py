@@ -386,6 +386,14 @@ def test_an_accelerator_s_memories_are_asked_for():
         after(engine_matmul(), ENGINE + "set_scope('P', 'heap')")
 
 
+def test_what_c_points_at_is_in_memory():
+    text = TILE.format(8) + "cache_write('C', 'jo', 'register')\ntensorize('k', 'fma_8x16_f32')"
+    with pytest.raises(ScheduleError, match="expected C in memory, found C_write in registers"):
+        after(ordered(16, 32, 4), text)
+    text = text.replace("register", "stack")
+    assert "call fma_8x16_f32" in print_procedure(after(ordered(16, 32, 4), text))
+
+
 def test_declarations_are_checked():
     meaning = find_instruction("fma_4x4_f64").semantics
     with pytest.raises(InstructionError, match="a window of A, B, C, found 'D'"):

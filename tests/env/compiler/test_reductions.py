@@ -181,6 +181,7 @@ REFUSED = [
     (reduced(), "rfactor('k')", "regrouping add on float32 rounds differently; reassociate=True"),
     (reduced(), "rfactor('i', 'P', True)", "loop i chooses the element of y and reduces nothing"),
     (reduced(), "rfactor('z', 'P', True)", "expected one of the loops"),
+    (reduced(), "rfactor('k', 'P', 'yes')", "reassociate to be True or False, found 'yes'"),
     (reduced(), "rfactor('k', 'y', True)", "expected a free name for a tensor, found 'y'"),
     (reduced(), "rfactor('k', 'double', True)", "expected a free name for a tensor"),
     (reduced(), "unroll('k')\nrfactor('k', 'P', True)", "extent|a serial loop, found k unrolled"),

@@ -99,6 +99,50 @@ def test_a_tiled_matmul_through_shared_memory(cache):
     np.testing.assert_allclose(wanted, inputs["A"] @ inputs["B"], rtol=1e-6)
 
 
+COOPERATIVE = """reorder('i', 'j', 'k')
+split('i', 4)
+split('j', 4)
+split('k', 4)
+reorder('io', 'jo', 'ko', 'ii', 'ji', 'ki')
+decompose_reduction('C', 'ko')
+cache_read('A', 'ko', 'shared')
+cache_read('B', 'ko', 'shared')
+"""
+COOPERATIVE_THREADS = """bind('io', 'block.y')
+bind('jo', 'block.x')
+bind('ii_start', 'thread.y', 'A_read_in0', 'B_read_in0', 'ii')
+bind('ji_start', 'thread.x', 'A_read_in1', 'B_read_in1', 'ji')
+"""
+
+
+@needs_cc
+@pytest.mark.cc
+def test_threads_fetch_tiles_together(cache):
+    """Nothing by hand: tiles that directives cached in shared memory, a barrier, threads."""
+    procedure = verify(matmul(6, 7, 9))
+    inputs = inputs_of(procedure)
+    wanted = interpret(procedure, inputs)["C"]
+    text = COOPERATIVE + "barrier('ii')\n" + COOPERATIVE_THREADS
+    bound = apply_trace(procedure, parse_trace(text))
+    np.testing.assert_array_equal(interpret(bound, inputs)["C"], wanted)
+    kernel = compile_procedure(procedure, parse_trace(text), cache=cache, flags=EXACT)
+    np.testing.assert_array_equal(kernel(inputs)["C"], wanted)
+    with pytest.raises(ScheduleError, match="without a barrier between them") as caught:
+        apply_trace(procedure, parse_trace(COOPERATIVE + COOPERATIVE_THREADS))
+    assert caught.value.conflict.startswith(("A_read[", "B_read["))
+    tiles = apply_trace(procedure, parse_trace(COOPERATIVE))
+    racing = forced(
+        tiles,
+        "".join(
+            f"bind('{name}', '{directive.args[0]}')\n"
+            for directive in parse_trace(COOPERATIVE_THREADS)
+            for name in (directive.target, *directive.args[1:])
+        ),
+    )
+    with pytest.raises(InterpretError, match=r"no barrier is between|read before it was written"):
+        interpret(racing, inputs)
+
+
 @pytest.mark.parametrize("barriers", [("copied",), ("used",), ()])
 def test_a_missing_barrier_is_refused_with_two_iterations(barriers):
     procedure = verify(shared_matmul(5, 6, 7, 3, barriers))
@@ -482,6 +526,58 @@ def test_what_is_refused_races_and_what_is_not_computes_the_same(rng):
     procedure = some_program(rng)
     chosen = [each.var for each in loops(procedure) if each.var[0] in "lf" and rng.random() < 0.8]
     bound = forced(procedure, "".join(f"bind('{name}', 'thread.x')\n" for name in chosen))
+    inputs = inputs_of(procedure)
+    wanted = interpret(procedure, inputs)["y"]
+    try:
+        check_threads("check", bound)
+    except ScheduleError:
+        with pytest.raises(InterpretError):
+            interpret(bound, inputs)
+        return
+    np.testing.assert_array_equal(interpret(bound, inputs)["y"], wanted)
+
+
+def some_grid(rng):
+    """Nests of two loops in two blocks, of several extents, under guards and with barriers."""
+    b, steps, names = Var("b"), [], []
+    for number in range(rng.randint(2, 4)):
+        i, j = Var(f"i{number}"), Var(f"j{number}")
+        names.append((i.name, j.name))
+        places = [(i, j), (i, j), (j, i), (whole(0), j), (i, whole(1))]
+        here, there = rng.choice(places), rng.choice(places)
+        source = rng.choice([Load("S", there), Load("x", there), Load("y", (b, *there))])
+        target = rng.choice([("S", here), ("y", (b, *here)), ("y", (b, *here))])
+        body = Store(*target, source, rng.choice([None, None, "add"]))
+        if rng.random() < 0.3:
+            body = If(Binary("le", i, j), body)
+        rows, columns = rng.choice([2, 3]), rng.choice([2, 3])
+        steps.append(loop(i.name, rows, loop(j.name, columns, body)))
+        if rng.random() < 0.5:
+            steps.append(Barrier())
+    fill = [
+        loop("s0", 3, loop("s1", 3, Store("S", (Var("s0"), Var("s1")), f32(1.0)))),
+        loop("y0", 3, loop("y1", 3, Store("y", (b, Var("y0"), Var("y1")), f32(1.0)))),
+    ]
+    names += [("s0", "s1"), ("y0", "y1")]
+    around = loop("r", 2, *steps) if rng.random() < 0.5 else Block(tuple(steps))
+    shared = Tensor("S", (whole(3), whole(3)), "float32", scope="shared")
+    body = Allocate(shared, Block((*fill, Barrier(), around)))
+    tensors = (tensor("x", 3, 3), tensor("y", 2, 3, 3, role="output"))
+    return procedure_of(loop("b", 2, body), *tensors), names
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.randoms(use_true_random=False))
+def test_both_checks_agree_on_grids_of_two_dimensions(rng):
+    procedure, names = some_grid(rng)
+    inner = rng.choice(["thread.x", "vthread"])
+    text = "bind('b', 'block.x')\n"
+    for outer, each in names:
+        if rng.random() < 0.8:
+            text += f"bind('{outer}', 'thread.y')\n"
+        if rng.random() < 0.8:
+            text += f"bind('{each}', '{inner}')\n"
+    bound = forced(procedure, text)
     inputs = inputs_of(procedure)
     wanted = interpret(procedure, inputs)["y"]
     try:

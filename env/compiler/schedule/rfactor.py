@@ -1,10 +1,4 @@
-"""Directives about the order in which the parts of a reduction are combined: reassociate, rfactor.
-
-LoopIR combines in the order of the loops. Another order gives the same whole numbers (they wrap, so
-sums and products may be regrouped) and the same least and greatest values: a NaN anywhere is the
-result, and which of two zeros of different sign is the lesser LoopIR leaves open. Floating-point
-sums and products round differently, so a schedule has to say that it may regroup them.
-"""
+"""Partial results of a reduction, an own one for every iteration of a loop: rfactor."""
 
 from __future__ import annotations
 
@@ -29,7 +23,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    map_statements,
     statements,
     substitute,
     walk,
@@ -52,42 +45,6 @@ from kernelwright.env.compiler.schedule.path import (
     mentions,
     path_to,
 )
-
-
-def reassociate(procedure: Procedure, tensor: str) -> Procedure:
-    """Allow that the reductions into a tensor combine their values in another order and grouping.
-    Other directives may then reorder reduction loops and `rfactor` them.
-
-    Before::
-
-        for k in m:
-          C[i] += A[i, k]
-
-    After ``reassociate("C")``::
-
-        for k in m:
-          C[i] += A[i, k]  # reassociable
-
-    The text alone is as exact as before. What follows rounds differently, within the bound that a
-    sum has in any order (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2),
-    which is what a problem's error model grants.
-
-    Raises:
-        ScheduleError: if nothing is reduced into the tensor.
-    """
-    found = [s for s in statements(procedure.body) if isinstance(s, Store) and s.reduce is not None]
-    if not any(store.tensor == tensor for store in found):
-        known = ", ".join(sorted({store.tensor for store in found})) or "none"
-        reason = f"expected a tensor that is reduced into ({known}), found {tensor!r}"
-        raise ScheduleError("reassociate", reason)
-
-    def mark(node: Stmt) -> Stmt:
-        if isinstance(node, Store) and node.tensor == tensor and node.reduce is not None:
-            return replace(node, reassociable=True)
-        return node
-
-    body = map_statements(procedure.body, lambda e: e, mark)
-    return finish("reassociate", replace(procedure, body=body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +108,9 @@ def rfactor(
             or an element would be combined with a partial result that nothing was combined with
             before.
     """
+    if not isinstance(reassociate, bool):
+        reason = f"expected reassociate to be True or False, found {reassociate!r}"
+        raise ScheduleError("rfactor", reason)
     found = find_loop("rfactor", procedure, loop)
     nest = _nest(procedure, found)
     update = nest.update
