@@ -25,7 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.poly.model import affine_text
-from kernelwright.env.compiler.poly.timed import Access, accesses_of, elements
+from kernelwright.env.compiler.poly.timed import Access, elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,14 @@ class Harm:
         return f"{self.reason} in iteration ({where})" if self.iteration else self.reason
 
 
-def harm(before: Procedure, after: Procedure) -> Harm | None:
-    """What new iterations do wrong, if ``after`` is ``before`` without a guard that reads nothing;
-    None if nothing.
+def harm(old: Sequence[Access], new: Sequence[Access], procedure: Procedure) -> Harm | None:
+    """What new iterations do wrong, if ``new`` are the accesses of a procedure and ``old`` those of
+    the same with a guard more, which reads nothing; None if nothing.
     """
-    old, new = accesses_of(before), accesses_of(after)
     pairs = tuple(zip(old, new, strict=True))
     for was, now in pairs:
         if was.conditions != now.conditions:
-            found = _of_access(was, now, pairs, before)
+            found = _of_access(was, now, pairs, procedure)
             if found is not None:
                 return found
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import islpy as isl
@@ -93,7 +94,13 @@ def relation(procedure: Procedure, text: str, domain: str) -> isl.Map:
     """The map that a text says, on a domain; extents are never negative."""
     extents = [isl_name(extent) for extent in procedure.extents]
     held = " and ".join([*(f"0 <= {extent}" for extent in extents), f"({domain})"])
-    return isl.Map(f"[{', '.join(extents)}] -> {{ {text} : {held} }}")
+    return _read(f"[{', '.join(extents)}] -> {{ {text} : {held} }}")
+
+
+# Directives ask for the same accesses again: of one procedure, and of what the next one left alone.
+@lru_cache(maxsize=1024)
+def _read(text: str) -> isl.Map:
+    return isl.Map(text)
 
 
 def variables_text(access: Access) -> str:

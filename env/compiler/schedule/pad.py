@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
@@ -22,10 +23,11 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import TRUE, simplify_procedure, whole
-from kernelwright.env.compiler.poly.definedness import undefined_read
+from kernelwright.env.compiler.poly.definedness import is_defined, undefined_read
 from kernelwright.env.compiler.poly.extra import harm
 from kernelwright.env.compiler.poly.model import condition_text
 from kernelwright.env.compiler.poly.region import accesses
+from kernelwright.env.compiler.poly.timed import Access, accesses_of
 from kernelwright.env.compiler.schedule.access import find_temporary, fitting_lanes, no_instructions
 from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, zero_nest
 from kernelwright.env.compiler.schedule.edit import finish, taken_names, whole_argument
@@ -82,15 +84,15 @@ def pad(procedure: Procedure, tensor: str, axis: int, multiple: int) -> Procedur
     new = replace(found, shape=(*found.shape[:number], wider, *found.shape[number + 1 :]))
     plain = _declared(procedure, new, ())
     filled = _declared(procedure, new, _fill(procedure, new, number, size))
-    # With zeros more guards can go; without them if none of those needs the zeros.
-    done, why = _without_guards(filled, tensor)
-    if done == filled:
+    done, gone, why = _without_guards(filled, tensor)
+    if not gone:
         if wider == size:
             reason = f"axis {number} of {tensor} is a multiple of {multiple}, and no guard can go"
             raise ScheduleError(op, reason, why)
         return finish(op, plain)
-    bare, _ = _without_guards(plain, tensor)
-    return finish(op, bare if _guard_count(bare) == _guard_count(done) else done)
+    # Where nothing reads the zeros they are not written.
+    bare = reduce(_without, gone, plain)
+    return finish(op, bare if is_defined(bare, tensor) else done)
 
 
 def _rounded(size: Expr, multiple: int) -> Expr:
@@ -122,26 +124,29 @@ def _declared(procedure: Procedure, tensor: Tensor, first: Sequence[Stmt]) -> Pr
     return simplify_procedure(replace(procedure, body=body))
 
 
-def _without_guards(procedure: Procedure, tensor: str) -> tuple[Procedure, str | None]:
-    """The procedure without the guards around a temporary's accesses that can go, and what keeps
-    the others.
+def _without_guards(procedure: Procedure, tensor: str) -> tuple[Procedure, list[Expr], str | None]:
+    """The procedure without the guards around a temporary's accesses that can go, those guards, and
+    what keeps the others.
     """
+    gone: list[Expr] = []
     kept: dict[Expr, str] = {}
+    touched = accesses_of(procedure)
     while True:
         guard = next((g for g in _guards(procedure.body, tensor) if g not in kept), None)
         if guard is None:
-            return procedure, "; ".join(dict.fromkeys(kept.values())) or None
-        after, why = _dropped(procedure, guard)
+            return procedure, gone, "; ".join(dict.fromkeys(kept.values())) or None
+        after = _without(procedure, guard)
+        now = accesses_of(after)
+        why = _why_not(after, touched, now)
         if why is None:
-            procedure = after
+            procedure, touched = after, now
+            gone.append(guard)
         else:
             kept[guard] = why
 
 
-def _dropped(procedure: Procedure, guard: Expr) -> tuple[Procedure, str | None]:
-    """The procedure without a guard wherever it stands around the same statements, and why it must
-    stay, if it must.
-    """
+def _without(procedure: Procedure, guard: Expr) -> Procedure:
+    """The procedure without a guard, wherever it stands."""
 
     def open_up(node: Stmt) -> Stmt:
         if isinstance(node, If) and guard in conditions_of(node.condition):
@@ -149,14 +154,24 @@ def _dropped(procedure: Procedure, guard: Expr) -> tuple[Procedure, str | None]:
             return guarded(rest, node.then)
         return node
 
-    body = map_statements(procedure.body, lambda e: e, open_up)
-    after = replace(procedure, body=body)
-    found = harm(procedure, after)
+    return replace(procedure, body=map_statements(procedure.body, lambda e: e, open_up))
+
+
+def _why_not(procedure: Procedure, touched: Sequence[Access], now: Sequence[Access]) -> str | None:
+    """What is wrong with a procedure whose accesses had a guard more before."""
+    found = harm(touched, now, procedure)
     if found is not None:
-        return procedure, str(found)
-    temporaries = [s.tensor.name for s in statements(body) if isinstance(s, Allocate)]
-    undefined = undefined_read(after, temporaries)
-    return after, None if undefined is None else str(undefined)
+        return str(found)
+    # What was read before is as defined as it was, or more.
+    for was, access in zip(touched, now, strict=True):
+        is_old = was.conditions == access.conditions
+        if is_old or access.is_write or access.tensor.role != "temporary":
+            continue
+        into = None if access.store is None else access.store.tensor
+        undefined = undefined_read(procedure, [access.tensor.name], into)
+        if undefined is not None:
+            return str(undefined)
+    return None
 
 
 def _guards(node: Stmt, tensor: str) -> Iterator[Expr]:
@@ -167,8 +182,3 @@ def _guards(node: Stmt, tensor: str) -> Iterator[Expr]:
                 reads = any(isinstance(inner, Load) for inner in walk(part))
                 if not reads and part != TRUE and condition_text(part) is not None:
                     yield part
-
-
-def _guard_count(procedure: Procedure) -> int:
-    guards = (each for each in statements(procedure.body) if isinstance(each, If))
-    return sum(len(conditions_of(guard.condition)) for guard in guards)

@@ -565,6 +565,26 @@ def test_lanes_of_registers_count_one_by_one():
         lower(gemm(64, 63, 6), parse_trace(many + tail))
 
 
+def test_a_guard_around_a_condition_that_would_read_undefined_stays():
+    """What the guard keeps from running would ask for a flag that nothing wrote."""
+    p, q = Var("p"), Var("q")
+    flags = For("p", whole(6), Store("t", (p,), Load("x", (p,))))
+    positive = Binary("gt", Load("t", (q,)), f32(0.0))
+    use = If(positive, Store("u", (q,), f32(1.0)))
+    uses = For("q", whole(8), If(Binary("lt", q, whole(6)), use))
+    i = Var("i")
+    start = For("i", whole(6), Store("u", (i,), f32(0.0)))
+    out = For("j", whole(6), Store("y", (J,), Load("u", (J,))))
+    nest = Allocate(
+        Tensor("t", (whole(8),), "float32"),
+        Allocate(Tensor("u", (whole(8),), "float32"), Block((flags, start, uses, out))),
+    )
+    tensors = (tensor("x", 6), tensor("y", 6, role="output"))
+    procedure = verify(Procedure("f", (), tensors, nest))
+    with pytest.raises(ScheduleError, match=r"a condition around u\[q\] is not affine"):
+        apply_trace(procedure, parse_trace('pad("u", 0, 8)'))
+
+
 MOVES = [
     'cache_read("{t}", "{l}")',
     'cache_read("{t}", "{l}", "stack")',
