@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import assert_never
 
-from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen import hoist, names
 from kernelwright.env.compiler.codegen.expression import (
     LOOSE,
     Expressions,
@@ -22,7 +23,6 @@ from kernelwright.env.compiler.codegen.expression import (
     depends_on,
     step_of,
 )
-from kernelwright.env.compiler.codegen.hoist import divisions, named
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
@@ -174,6 +174,7 @@ class _Emitter:
 
     def statement(self, node: Stmt) -> None:
         """Emit a statement outside any vectorized loop."""
+        node = self._hoisted(node)
         match node:
             case Store(tensor, indices, value, reduce):
                 self.line(
@@ -189,13 +190,12 @@ class _Emitter:
             case For(var, extent, body, LoopKind.UNROLLED):
                 for copy in self._copies(var, extent, body):
                     self.statement(copy)
-            case For(var, extent, _, kind):
+            case For(var, extent, body, kind):
                 pragma = "#pragma omp parallel for schedule(static)"
-                inside = self._hoisted(node)
                 self._loop(
                     var,
                     extent,
-                    lambda: self.statement(inside),
+                    lambda: self.statement(body),
                     pragma if kind is LoopKind.PARALLEL else None,
                 )
             case If(condition, then):
@@ -241,16 +241,6 @@ class _Emitter:
         if loaded:
             self._level -= 1
             self.line("}")
-
-    def _hoisted(self, loop: For) -> Stmt:
-        """A loop's body, with what no iteration changes of its places computed in front."""
-        held: dict[Expr, str] = {}
-        for division in divisions(loop):
-            held[division] = names.hoisted(self._hoisted_count)
-            self._hoisted_count += 1
-            text = self.expressions.scalar(division, LOOSE)
-            self.line(f"const int64_t {held[division]} = {text};")
-        return named(loop.body, held) if held else loop.body
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)
@@ -303,6 +293,18 @@ class _Emitter:
             case _:
                 helper = self.expressions.extremum(reduce, self.expressions.tensors[tensor].dtype)
                 return f"{target} = {helper}({target}, {value});"
+
+    def _hoisted(self, node: Stmt) -> Stmt:
+        """A loop after what no iteration changes of the places in it was computed in front."""
+        if not isinstance(node, For) or node.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
+            return node
+        held: dict[Expr, str] = {}
+        for division in hoist.divisions(node):
+            held[division] = names.hoisted(self._hoisted_count)
+            self._hoisted_count += 1
+            text = self.expressions.scalar(division, LOOSE)
+            self.line(f"const int64_t {held[division]} = {text};")
+        return replace(node, body=hoist.named(node.body, held)) if held else node
 
     def _vectorized(self, loop: For) -> None:
         count = simplify(loop.extent)

@@ -26,6 +26,11 @@ def vector_type(dtype: str, lanes: int) -> str:
     return f"{dtype[0]}{bits}x{lanes}"
 
 
+def hoisted(number: int) -> str:
+    """A remainder or quotient that was computed in front of a loop."""
+    return f"kw_at_{number}"
+
+
 def floor_division(dtype: str) -> str:
     """The helper for integer division towards minus infinity."""
     return f"kw_floordiv_{dtype}"
@@ -49,8 +54,3 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
-
-
-def hoisted(number: int) -> str:
-    """A remainder or quotient that was computed in front of a loop."""
-    return f"kw_at_{number}"
