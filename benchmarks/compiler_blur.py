@@ -17,6 +17,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent / "common")
 
 import argparse
+import ctypes
 import statistics
 import tempfile
 import time
@@ -36,6 +37,8 @@ from kernelwright.env.compiler.schedule.trace import parse_trace
 
 HAND = Path(__file__).with_name("blur_schedules.c")
 LANES = 16
+# From <malloc.h>.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 # The tolerance of sums that the compiler may contract in one arm and not in the other.
 TOLERANCE = 1e-5
 
@@ -155,6 +158,15 @@ def arms(name: str, size: int, cache: BuildCache, peer: Path) -> Arms:
     return Arms(by_hand, generated)
 
 
+def keep_memory() -> None:
+    """Have the C library keep what kernels give back: the hand-written arms get their scratch
+    memory from their caller once, and new pages in every call would be what is measured.
+    """
+    library = ctypes.CDLL(None)
+    library.mallopt(M_TRIM_THRESHOLD, 1 << 30)
+    library.mallopt(M_MMAP_THRESHOLD, 1 << 25)
+
+
 def seconds(function: Callable[[], None]) -> float:
     """The CPU time of one call."""
     start = time.thread_time()
@@ -169,6 +181,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--rounds", type=int, default=31)
     options = parser.parse_args()
+    keep_memory()
     with tempfile.TemporaryDirectory() as folder:
         cache = BuildCache(Path(folder))
         peer = cache.build(HAND.read_text(), find_toolchain(None), DEFAULT_FLAGS).library

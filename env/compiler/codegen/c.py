@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
@@ -207,6 +208,7 @@ class _Emitter:
 
     def statement(self, node: Stmt) -> None:
         """Emit a statement outside any vectorized loop."""
+        node = self._hoisted(node)
         match node:
             case Store(tensor, indices, value, reduce):
                 self.line(
@@ -247,13 +249,11 @@ class _Emitter:
             case For(var, extent, body, LoopKind.UNROLLED):
                 for copy in self._copies(var, extent, body):
                     self.statement(copy)
-            case For(var, extent, _, kind):
-                inside = self._hoisted(node)
-                if kind is LoopKind.PARALLEL:
-                    pragma = "#pragma omp parallel for schedule(static)"
-                    self._loop(var, extent, lambda: self._thread(inside), pragma)
-                else:
-                    self._loop(var, extent, lambda: self.statement(inside))
+            case For(var, extent, body, LoopKind.PARALLEL):
+                pragma = "#pragma omp parallel for schedule(static)"
+                self._loop(var, extent, lambda: self._thread(body), pragma)
+            case For(var, extent, body, _):
+                self._loop(var, extent, lambda: self.statement(body))
 
     def _loop(
         self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
@@ -287,16 +287,6 @@ class _Emitter:
             # What a thread stores past the caches only its own fence orders.
             self.line(f"{names.fence()}();")
         self.expressions.streams = before
-
-    def _hoisted(self, loop: For) -> Stmt:
-        """A loop's body, with what no iteration changes of its places computed in front."""
-        held: dict[Expr, str] = {}
-        for division in divisions(loop):
-            held[division] = names.hoisted(self._hoisted_count)
-            self._hoisted_count += 1
-            text = self.expressions.scalar(division, LOOSE)
-            self.line(f"const int64_t {held[division]} = {text};")
-        return named(loop.body, held) if held else loop.body
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)
@@ -382,6 +372,18 @@ class _Emitter:
             case _:
                 helper = self.expressions.extremum(reduce, self.expressions.tensors[tensor].dtype)
                 return f"{target} = {helper}({target}, {value});"
+
+    def _hoisted(self, node: Stmt) -> Stmt:
+        """A loop after what no iteration changes of the places in it was computed in front."""
+        if not isinstance(node, For) or node.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
+            return node
+        held: dict[Expr, str] = {}
+        for division in divisions(node):
+            held[division] = names.hoisted(self._hoisted_count)
+            self._hoisted_count += 1
+            text = self.expressions.scalar(division, LOOSE)
+            self.line(f"const int64_t {held[division]} = {text};")
+        return replace(node, body=named(node.body, held)) if held else node
 
     def _vectorized(self, loop: For) -> None:
         count = simplify(loop.extent)

@@ -31,6 +31,11 @@ def vector_type(dtype: str, lanes: int) -> str:
     return f"{dtype[0]}{bits}x{lanes}"
 
 
+def hoisted(number: int) -> str:
+    """A remainder or quotient that was computed in front of a loop."""
+    return f"kw_at_{number}"
+
+
 def floor_division(dtype: str) -> str:
     """The helper for integer division towards minus infinity."""
     return f"kw_floordiv_{dtype}"
@@ -79,8 +84,3 @@ def stream(dtype: str, lanes: int) -> str:
 def fence() -> str:
     """The helper that waits for such stores."""
     return "kw_fence"
-
-
-def hoisted(number: int) -> str:
-    """A remainder or quotient that was computed in front of a loop."""
-    return f"kw_at_{number}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -43,14 +44,11 @@ def _point(values: tuple[tuple[str, int], ...]) -> str:
 class Dependences:
     """The dependences of a procedure in program order."""
 
-    def __init__(self, program: Procedure | Model) -> None:
-        self.model = program if isinstance(program, Model) else build_model(program)
-        # A model alone does not say what its tensors hold: only marked reductions commute then.
-        self._dtypes = {} if isinstance(program, Model) else _dtypes(program)
-
-    @cached_property
-    def pairs(self) -> isl.UnionMap:
-        """First instance → second instance."""
+    def __init__(self, procedure: Procedure) -> None:
+        self.model: Model = build_model(procedure)
+        self._dtypes = _dtypes(procedure)
+        if not self.model.instances:
+            return
         writes, reads = self.model.writes(), self.model.reads()
         meet = writes.apply_range(writes.reverse())
         if not reads.is_empty():
@@ -95,7 +93,7 @@ class Dependences:
         """
         if not self.model.instances:
             return None
-        return self.example(self.ordered.intersect(order.lex_ge_union_map(order)))
+        return counterexample(self.model, self.ordered.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""
@@ -113,10 +111,6 @@ class Dependences:
         parts = [f"{i.tuple_text} -> [{', '.join(map(isl_name, key(i)))}]" for i in instances]
         mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
         return mapping.apply_range(mapping.reverse())
-
-    def example(self, pairs: isl.UnionMap) -> Conflict | None:
-        """One of some pairs of instances, None if there are none."""
-        return counterexample(self.model, pairs)
 
 
 def regroups_exactly(op: str, dtype: str | None) -> bool:

@@ -142,18 +142,20 @@ def undefined_read(procedure: Procedure, tensor: Tensor) -> str | None:
     return None
 
 
-def late_write(procedure: Procedure, tensor: Tensor, reader: str) -> Conflict | None:
-    """A write of a tensor after a read of the same element by a statement that writes ``reader``;
-    None if there is none.
+def late_write(procedure: Procedure, tensor: Tensor, reader: str) -> str | None:
+    """A write of a tensor after a read of the same element by a statement that writes ``reader``,
+    in words; None if there is none.
     """
     life = life_of(procedure, tensor)
+    if not life.is_affine:
+        return f"{tensor.name} is touched at places that are not affine"
     parts = [i.tuple_text for i in life.model.instances if i.store.tensor == reader]
     readers = isl.UnionSet(f"{life.model.parameters}{{ {'; '.join(parts)} }}")
     for read in life.reads:
         meet = read.intersect_domain(readers).apply_range(life.writes.reverse())
         late = meet.intersect(life.before(read, life.writes))
         if not late.is_empty():
-            return _conflict(life, late.reverse())
+            return str(_conflict(life, late.reverse()))
     return None
 
 

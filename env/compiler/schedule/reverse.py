@@ -108,7 +108,7 @@ def reverse_compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedur
         late = late_write(new, tensors_of(new)[name], tensor)
         if late is not None:
             reason = f"{name} is not complete at the end of an iteration of {loop}"
-            raise ScheduleError(_OP, reason, str(late))
+            raise ScheduleError(_OP, reason, late)
     return finish(_OP, new)
 
 
