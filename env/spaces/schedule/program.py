@@ -101,9 +101,10 @@ class Program:
         self._schedules = schedules_of(procedure)
         self._known: OrderedDict[str, Run | None] = OrderedDict()
         self._lock = Lock()
-        self._try_out()
+        self.first = self._try_out()
 
-    def _try_out(self) -> None:
+    def _try_out(self) -> Run:
+        """The first feasible run by seeds counted from 0."""
         reasons = []
         for seed in range(TRIES):
             try:
@@ -121,7 +122,7 @@ class Program:
             if again != first:
                 found = "another schedule from the same decisions"
                 raise OptionError("program", "a function of its decisions alone", found)
-            return
+            return first
         raise OptionError("program", "a schedule that may be applied", reasons[0])
 
     def run(self, kept: Mapping[str, Value], seed: int | None) -> Run:
