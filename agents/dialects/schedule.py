@@ -71,8 +71,11 @@ class Schedule:
         }
 
     def start(self) -> Candidate | None:
-        """The empty schedule: the loops as they are written."""
-        return Candidate(Language.SCHEDULE, ())
+        """The empty schedule: the loops as they are written; or where a program writes schedules
+        one of its own, whose decisions can be edited.
+        """
+        space = self._space
+        return space.start if isinstance(space, ProgramSpace) else Candidate(Language.SCHEDULE, ())
 
     def show(self, candidate: Candidate) -> str:
         """One directive a line, with its number where edits need it, and with the decisions that

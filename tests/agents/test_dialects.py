@@ -380,3 +380,11 @@ def test_the_rules_say_what_decisions_are(worlds, told):
     world = replace(world, space=told[0]._space)
     text = str(render("refine", **prompt_values(world)))
     assert "To change a decision, write another value there" in text
+
+
+def test_a_search_starts_from_a_schedule_of_the_program(told):
+    spoken, _ = told
+    start = spoken.start()
+    assert start.payload == spoken._space.start.payload
+    assert spoken._space.run_of(start) is not None
+    assert spoken.start() == start

@@ -109,6 +109,17 @@ def test_every_driver_searches_every_kind_of_space(tmp_path, space, driver):
     assert decided == (driver != "beam")
 
 
+@pytest.mark.parametrize("space", ["sketch", "template"])
+def test_a_model_edits_what_a_program_wrote(tmp_path, space):
+    agents = {"backend": {"name": "mock"}}
+    path = written(tmp_path, SPACES[space], "llm", agents=agents)
+    summary = api.run(path, tmp_path / "a")
+    assert summary["trials"] == 16
+    assert summary["best"]["speedup"] > 1
+    api.run(path, tmp_path / "b")
+    assert tables(tmp_path / "a") == tables(tmp_path / "b")
+
+
 @pytest.mark.parametrize(
     ("space", "driver", "at"),
     [("program", "evolution", 9), ("sketch", "evolution", 6), ("template", "auto", 11)],

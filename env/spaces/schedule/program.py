@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
@@ -99,9 +100,11 @@ class Program:
         self._function, self._threads, self._lanes = function, threads, tuple(lanes)
         self._schedules = schedules_of(procedure)
         self._known: OrderedDict[str, Run | None] = OrderedDict()
-        self._try_out()
+        self._lock = Lock()
+        self.first = self._try_out()
 
-    def _try_out(self) -> None:
+    def _try_out(self) -> Run:
+        """The first feasible run by seeds counted from 0."""
         reasons = []
         for seed in range(TRIES):
             try:
@@ -119,7 +122,7 @@ class Program:
             if again != first:
                 found = "another schedule from the same decisions"
                 raise OptionError("program", "a function of its decisions alone", found)
-            return
+            return first
         raise OptionError("program", "a schedule that may be applied", reasons[0])
 
     def run(self, kept: Mapping[str, Value], seed: int | None) -> Run:
@@ -147,11 +150,15 @@ class Program:
         such run: the trace was edited, or written by somebody else.
         """
         key = print_trace(trace)
-        if key not in self._known:
-            self._known[key] = self._replayed(trace)
+        with self._lock:
+            if key in self._known:
+                return self._known[key]
+        found = self._replayed(trace)
+        with self._lock:
+            self._known[key] = found
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return self._known[key]
+        return found
 
     def _replayed(self, trace: Trace) -> Run | None:
         try:

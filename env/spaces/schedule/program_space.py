@@ -48,6 +48,11 @@ class ProgramSpace(ScheduleSpace):
         super().__init__(procedure, threads=threads, lanes=lanes)
         self.program = Program(function, procedure, threads=threads, lanes=self.lanes)
 
+    @property
+    def start(self) -> Candidate:
+        """A schedule of the program to begin an edit from, always the same one."""
+        return self._found(self.program.first) or self.default
+
     def run_of(self, candidate: Candidate) -> Run | None:
         """The run that wrote a candidate, None if it is free-form."""
         trace = _entries(candidate)
