@@ -134,7 +134,9 @@ class RDom(Operand, Source):
         found = []
         for number, each in enumerate(ranges):
             if not isinstance(each, tuple) or len(each) != 2:
-                raise TensorError(f"{name}: expected pairs of a least value and an extent, found {each!r}")
+                raise TensorError(
+                    f"{name}: expected pairs of a least value and an extent, found {each!r}"
+                )
             own = name if len(ranges) == 1 else f"{name}_{_dimension(number)}"
             found.append(Axis(own, size(each[1]), coordinate(each[0])))
         self.axes = tuple(found)

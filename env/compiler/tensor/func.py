@@ -99,7 +99,9 @@ class Func(Indexed):
             names.append(index.name)
         result = self._value(value)
         if self.name in _read(result):
-            raise TensorError(f"{self.name}: expected a pure first definition, found it reads itself")
+            raise TensorError(
+                f"{self.name}: expected a pure first definition, found it reads itself"
+            )
         self.definitions = defined(self.name, tuple(names), result)
         self.variables, self.dtype = tuple(names), result.dtype
         self.sources = result.sources
@@ -133,7 +135,9 @@ class Func(Indexed):
         domains = [source for source in sources if isinstance(source, RDom)]
         if len(domains) > 1:
             names = ", ".join(domain.name for domain in domains)
-            raise TensorError(f"{self.name}: expected at most one domain in an update, found {names}")
+            raise TensorError(
+                f"{self.name}: expected at most one domain in an update, found {names}"
+            )
         domain = domains[0] if domains else None
         if domain is not None and domain.condition is not None:
             sources = merged(sources, domain.condition.sources)

@@ -243,7 +243,5 @@ def defined(
     # The update's loops get the plain names: they are the ones that schedules are about.
     return (
         Definition(place, result.start, variables, suffix="_start"),
-        Definition(
-            place, result.value.node, variables, result.axes, result.op, result.condition
-        ),
+        Definition(place, result.value.node, variables, result.axes, result.op, result.condition),
     )

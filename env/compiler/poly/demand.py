@@ -1,0 +1,228 @@
+"""What statements need of a tensor that has no shape yet: the least box around all elements that
+they touch (bounds inference over unbounded space; Ragan-Kelley et al., PLDI 2013, section 4.2).
+
+An index may hold what is not affine, a value read from memory say: that is any whole number, of
+those that its dtype holds or that a clamp or a remainder around it leaves. So ``f[min(x[i], 9)]`` is
+bounded from above and not from below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import islpy as isl
+
+from kernelwright.env.compiler.ir.dtypes import INTEGERS, whole_range
+from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Select, Stmt
+from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.poly.affine import (
+    context_set,
+    from_extremum,
+    greatest,
+    least,
+    length,
+)
+from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.region import Access, accesses
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A region of a tensor: by axis the least coordinate and the extent, over the extents of the
+    procedure.
+    """
+
+    low: tuple[Expr, ...]
+    extent: tuple[Expr, ...]
+
+
+class UnboundedError(ValueError):
+    """An axis without bounds: its number, and the index that has none, as text."""
+
+    def __init__(self, axis: int, index: str) -> None:
+        super().__init__(f"axis {axis}: index {index} has no bounds")
+        self.axis, self.index = axis, index
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The elements of a tensor that are touched, as isl's set, and the accesses that touch them.
+
+    ``is_exact`` says that nothing in their indices and guards had to be taken from above.
+    """
+
+    touched: isl.Set
+    found: tuple[Access, ...]
+    extents: tuple[str, ...]
+    is_exact: bool
+
+    def box(self) -> Box:
+        """The least box around all elements.
+
+        Raises:
+            UnboundedError: if there is none.
+        """
+        context = _context(self.extents)
+        low, extent = [], []
+        for axis in range(self.touched.dim(isl.dim_type.set)):
+            bounded = self.touched.dim_has_lower_bound(isl.dim_type.set, axis)
+            if not bounded or not self.touched.dim_has_upper_bound(isl.dim_type.set, axis):
+                raise UnboundedError(axis, self._culprit(axis))
+            first, last = self._limits(axis, context)
+            low.append(first)
+            extent.append(last)
+        return Box(tuple(low), tuple(extent))
+
+    def _limits(self, axis: int, context: isl.Set) -> tuple[Expr, Expr]:
+        if not self.extents:
+            first = self.touched.dim_min_val(axis).to_python()
+            return whole(first), whole(self.touched.dim_max_val(axis).to_python() - first + 1)
+        low, high = least(self.touched, axis, context), greatest(self.touched, axis, context)
+        size = from_extremum(length(low, high))
+        return from_extremum(low), _at_least_zero(size, self.extents)
+
+    def _culprit(self, axis: int) -> str:
+        for access in self.found:
+            if affine_text(access.indices[axis]) is None:
+                return print_expr(access.indices[axis])
+        return print_expr(self.found[0].indices[axis])
+
+    def is_within(self, box: Box) -> bool:
+        """Whether every element lies in a box, whatever the extents are."""
+        texts = []
+        for axis, (low, extent) in enumerate(zip(box.low, box.extent, strict=True)):
+            first, size = affine_text(low), affine_text(extent)
+            if first is not None:
+                texts.append(f"{first} <= a{axis}")
+                texts += [] if size is None else [f"a{axis} < {first} + {size}"]
+        names = ", ".join(f"a{axis}" for axis in range(len(box.low)))
+        held = isl.Set(
+            f"{_parameters(self.extents)}{{ [{names}] : {' and '.join(texts) or 'true'} }}"
+        )
+        return bool(self.touched.is_subset(held))
+
+
+def demand(
+    statements: Iterable[Stmt],
+    tensor: str,
+    extents: Sequence[str],
+    dtypes: Mapping[str, str],
+    *,
+    reads: bool = True,
+    writes: bool = False,
+) -> Demand | None:
+    """What statements touch of a tensor; None if nothing. ``dtypes`` are those of the tensors that
+    indices read.
+    """
+    found = tuple(
+        access
+        for statement in statements
+        for access in accesses(statement)
+        if access.tensor == tensor and (writes if access.is_write else reads)
+    )
+    if not found:
+        return None
+    known, is_exact = None, True
+    for access in found:
+        part, exact = _touched(access, tuple(extents), dtypes)
+        known, is_exact = part if known is None else known.union(part), is_exact and exact
+    touched = known.coalesce()
+    return None if touched.is_empty() else Demand(touched, found, tuple(extents), is_exact)
+
+
+def _parameters(extents: Sequence[str]) -> str:
+    return f"[{', '.join(map(isl_name, extents))}] -> " if extents else ""
+
+
+def _context(extents: Sequence[str]) -> isl.Set:
+    return context_set(extents, [f"0 <= {isl_name(name)}" for name in extents])
+
+
+def _at_least_zero(size: Expr, extents: Sequence[str]) -> Expr:
+    """A size that is none where the extents are so small that nothing is touched."""
+    text = affine_text(size)
+    if text is not None:
+        negative = isl.Set(f"{_parameters(extents)}{{ : {text} < 0 }}")
+        if negative.intersect(_context(extents)).is_empty():
+            return size
+    return Binary("max", size, whole(0))
+
+
+def _touched(
+    access: Access, extents: tuple[str, ...], dtypes: Mapping[str, str]
+) -> tuple[isl.Set, bool]:
+    text = _Text(dtypes)
+    limits = [f"0 <= {isl_name(name)}" for name in extents]
+    for loop in access.loops:
+        limits += [f"0 <= {isl_name(loop.var)}", f"{isl_name(loop.var)} < {text.of(loop.extent)}"]
+    known = [condition_text(condition) for condition in access.conditions]
+    limits += [f"({held})" for held in known if held is not None]
+    axes = [f"a{axis}" for axis in range(len(access.indices))]
+    limits += [
+        f"{axis} = {text.of(index)}" for axis, index in zip(axes, access.indices, strict=True)
+    ]
+    inner = [*(isl_name(loop.var) for loop in access.loops), *text.anything]
+    held = " and ".join([*limits, *text.limits]) or "true"
+    bound = f"exists {', '.join(inner)}: {held}" if inner else held
+    touched = isl.Set(f"{_parameters(extents)}{{ [{', '.join(axes)}] : {bound} }}")
+    return touched, not text.anything and None not in known
+
+
+@dataclass(slots=True)
+class _Text:
+    """Expressions in isl's words, with a variable of its own for each part that is not affine, and
+    what is known of these.
+    """
+
+    dtypes: Mapping[str, str]
+    anything: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+
+    def of(self, node: Expr) -> str:
+        """The text of an expression."""
+        known = affine_text(node)
+        if known is not None:
+            return known
+        match node:
+            case Binary("add" | "sub" as op, left, right):
+                return f"({self.of(left)} {'+' if op == 'add' else '-'} {self.of(right)})"
+            case Binary("min" | "max" as op, left, right):
+                return f"{op}({self.of(left)}, {self.of(right)})"
+            case Binary("mul", left, Const(value, _)) | Binary("mul", Const(value, _), left):
+                return f"({value} * {self.of(left)})"
+            case Binary("floordiv", left, Const(value, _)) if int(value) > 0:
+                return f"floor(({self.of(left)}) / {value})"
+            case Binary("mod", left, Const(value, _)) if int(value) > 0:
+                return f"(({self.of(left)}) mod {value})"
+            case Select(condition, then, other):
+                return self._choice(condition_text(condition), self.of(then), self.of(other))
+            case Cast("int64", operand):
+                return self._held(operand)
+        return self._new()
+
+    def _new(self) -> str:
+        self.anything.append(f"any{len(self.anything)}")
+        return self.anything[-1]
+
+    def _choice(self, condition: str | None, then: str, other: str) -> str:
+        name = self._new()
+        if condition is None:
+            self.limits.append(f"({name} = {then} or {name} = {other})")
+        else:
+            held = f"(({condition}) and {name} = {then})"
+            self.limits.append(f"({held} or ((not ({condition})) and {name} = {other}))")
+        return name
+
+    def _held(self, operand: Expr) -> str:
+        """Any value of an operand that becomes a whole number."""
+        if isinstance(operand, Cast) and operand.dtype in INTEGERS:
+            dtype: str | None = operand.dtype
+        else:
+            dtype = self.dtypes.get(operand.tensor) if isinstance(operand, Load) else None
+        name = self._new()
+        if dtype in INTEGERS and dtype != "int64":
+            held = whole_range(dtype)
+            self.limits.append(f"{held.start} <= {name} < {held.stop}")
+        return name

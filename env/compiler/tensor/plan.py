@@ -1,0 +1,321 @@
+"""What is realised, and where: the order of stages, the region of each, and its nests in the
+coordinates of unbounded space.
+
+From the outputs backwards: a function over unbounded space is computed on the least box around all
+that is read of it; what its updates touch belongs to the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kernelwright.env.compiler.ir import nodes
+from kernelwright.env.compiler.ir.nodes import Const, Expr, For, If, Stmt, Store, substitute
+from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.simplify import simplify
+from kernelwright.env.compiler.poly.demand import Box, Demand, UnboundedError, demand
+from kernelwright.env.compiler.tensor.domain import Axis, Extent, free_extents
+from kernelwright.env.compiler.tensor.expression import TensorError
+from kernelwright.env.compiler.tensor.func import Func, Realization
+from kernelwright.env.compiler.tensor.stage import (
+    Definition,
+    ImageParam,
+    Indexed,
+    Placeholder,
+    Stage,
+)
+
+Computed = Stage | Func
+Output = Stage | Realization
+
+
+@dataclass(frozen=True, slots=True)
+class Realised:
+    """A tensor on its region, with the nests that compute it; inputs have none."""
+
+    tensor: Indexed
+    box: Box
+    nests: tuple[Stmt, ...] = ()
+
+
+@dataclass(slots=True)
+class Plan:
+    """Everything that a pipeline computes and reads, in program order, and the extents by name."""
+
+    extents: tuple[str, ...]
+    inputs: list[Realised] = field(default_factory=list)
+    stages: list[Realised] = field(default_factory=list)
+
+
+def make_plan(name: str, outputs: Sequence[Output]) -> Plan:
+    """The plan of a pipeline.
+
+    Raises:
+        TensorError: if names collide, a region has no bounds, or a tensor is read outside its own.
+    """
+    tensors = _in_order(name, outputs)
+    computed = [each for each in tensors if isinstance(each, Computed)]
+    inputs = [each for each in tensors if not isinstance(each, Computed)]
+    _check_names(name, tensors)
+    given = {id(o.func): Box(o.low, o.shape) for o in outputs if isinstance(o, Realization)}
+    plan = Plan(_extents([*inputs, *computed], given))
+    loops = _loop_names(tensors, computed, plan.extents)
+    dtypes = {tensor.name: tensor.dtype for tensor in tensors}
+    nests: list[Stmt] = []
+    for tensor in reversed(computed):
+        reach = _Reach(tensor, plan.extents, dtypes, loops)
+        box, own = reach.realise(nests, given.get(id(tensor)))
+        plan.stages.insert(0, Realised(tensor, box, own))
+        nests += own
+    for tensor in inputs:
+        reach = _Reach(tensor, plan.extents, dtypes, loops)
+        plan.inputs.append(Realised(tensor, reach.of_input(nests)))
+    return plan
+
+
+def _in_order(name: str, outputs: Sequence[Output]) -> list[Indexed]:
+    """Every tensor after those that it reads, each once."""
+    roots: list[Indexed] = []
+    for output in outputs:
+        if isinstance(output, Func):
+            found = f"{output!r}; give it a region, as in {output.name}.realize(64, 64)"
+            raise TensorError(f"expected computed outputs, found {found}")
+        if not isinstance(output, Output):
+            raise TensorError(f"expected computed outputs, found {output!r:.80}")
+        roots.append(output if isinstance(output, Stage) else output.func)
+    if not roots:
+        raise TensorError("expected at least one output")
+    done: dict[int, Indexed] = {}
+    open_tensors: dict[int, Indexed] = {}
+    waiting: list[tuple[Indexed | None, Iterator[Indexed]]] = [(None, iter(roots))]
+    # Written out, as pipelines may be deeper than Python's stack.
+    while waiting:
+        tensor, below = waiting[-1]
+        following = next(below, None)
+        if following is None:
+            waiting.pop()
+            if tensor is not None:
+                done[id(tensor)] = tensor
+                del open_tensors[id(tensor)]
+        elif id(following) in open_tensors:
+            through = " through ".join(t.name for t in reversed(open_tensors.values()))
+            raise TensorError(
+                f"{name}: expected no cycle, found that {following.name} reads {through}"
+            )
+        elif id(following) not in done:
+            open_tensors[id(following)] = following
+            waiting.append((following, iter(_read(following))))
+    return list(done.values())
+
+
+def _read(tensor: Indexed) -> list[Indexed]:
+    if isinstance(tensor, Func) and not tensor.definitions:
+        raise TensorError(f"{tensor.name}: expected a definition, found none")
+    sources = tensor.sources if isinstance(tensor, Computed) else ()
+    return [source for source in sources if isinstance(source, Indexed)]
+
+
+def _check_names(name: str, tensors: Sequence[Indexed]) -> None:
+    seen: set[str] = set()
+    for tensor in tensors:
+        if tensor.name in seen:
+            raise TensorError(f"{name}: expected distinct names, found two tensors {tensor.name!r}")
+        seen.add(tensor.name)
+
+
+def _extents(tensors: Sequence[Indexed], given: dict[int, Box]) -> tuple[str, ...]:
+    """The extents by name: first those of shapes, in their order, then those of domains and
+    expressions.
+    """
+    found: dict[str, None] = {}
+
+    def add(*sizes: Expr) -> None:
+        found.update(dict.fromkeys(n for size in sizes for n in free_extents(size)))
+
+    for tensor in tensors:
+        if isinstance(tensor, Placeholder | Stage):
+            add(*tensor.shape, *tensor.low)
+        elif id(tensor) in given:
+            add(*given[id(tensor)].extent, *given[id(tensor)].low)
+    for tensor in tensors:
+        if isinstance(tensor, Computed):
+            for definition in tensor.definitions:
+                add(*(size for axis in definition.axes for size in (axis.extent, axis.low)))
+            found.update(dict.fromkeys(s.name for s in tensor.sources if isinstance(s, Extent)))
+    return tuple(found)
+
+
+_LoopNames = dict[tuple[int, int], dict[str, str]]
+
+
+def _loop_names(
+    tensors: Sequence[Indexed], computed: Sequence[Computed], extents: tuple[str, ...]
+) -> _LoopNames:
+    """A name of its own for every loop, by tensor and number of definition: the variable's, with
+    the tensor's in front where it is taken.
+    """
+    taken = {*extents, *(tensor.name for tensor in tensors)}
+
+    def fresh(wanted: str, stage: str) -> str:
+        name = wanted if wanted not in taken else f"{stage}_{wanted}"
+        number = 2
+        while name in taken:
+            name, number = f"{stage}_{wanted}{number}", number + 1
+        taken.add(name)
+        return name
+
+    found: _LoopNames = {}
+    for tensor in computed:
+        numbered = sorted(enumerate(tensor.definitions), key=lambda each: each[1].suffix != "")
+        for number, definition in numbered:
+            variables = (*definition.pure, *(axis.name for axis in definition.axes))
+            _check_variables(tensor, variables)
+            names = {v: fresh(v + definition.suffix, tensor.name) for v in variables}
+            found[id(tensor), number] = names
+    return found
+
+
+def _check_variables(tensor: Computed, variables: tuple[str, ...]) -> None:
+    known = {source.name for source in tensor.sources if isinstance(source, Extent)}
+    for number, variable in enumerate(variables):
+        if variable in known or variable in variables[:number]:
+            what = "an extent" if variable in known else "another"
+            raise TensorError(
+                f"{tensor.name}: expected a variable with a name of its own, found {variable!r} "
+                f"beside {what} of that name"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The region of one tensor."""
+
+    tensor: Indexed
+    extents: tuple[str, ...]
+    dtypes: dict[str, str]
+    loops: _LoopNames
+
+    def realise(self, readers: Sequence[Stmt], given: Box | None) -> tuple[Box, tuple[Stmt, ...]]:
+        """The box of a computed tensor, and its nests."""
+        tensor = self.tensor
+        assert isinstance(tensor, Computed)
+        needed = self._needed(readers)
+        if isinstance(tensor, Stage):
+            given = Box(tensor.low, tensor.shape)
+        if given is not None:
+            self._check_within(needed, given)
+            return given, self._updated(given, is_fixed=True)[1]
+        if needed is None:
+            # Read by what never runs: an element of it is one that nobody asks for.
+            nothing = (Const(0, "int64"),) * tensor.rank
+            return self._updated(Box(nothing, nothing), is_fixed=False)
+        return self._updated(self._box(needed), is_fixed=False)
+
+    def of_input(self, readers: Sequence[Stmt]) -> Box:
+        """The box of an input."""
+        needed = self._needed(readers)
+        if isinstance(self.tensor, Placeholder):
+            box = Box(self.tensor.low, self.tensor.shape)
+            self._check_within(needed, box)
+            return box
+        assert isinstance(self.tensor, ImageParam)
+        if needed is None:
+            raise TensorError(f"{self.tensor.name}: expected to be read, found no read that runs")
+        return self._box(needed)
+
+    def _needed(
+        self, statements: Sequence[Stmt], *, reads: bool = True, writes: bool = False
+    ) -> Demand | None:
+        return demand(
+            statements, self.tensor.name, self.extents, self.dtypes, reads=reads, writes=writes
+        )
+
+    def _box(self, needed: Demand) -> Box:
+        try:
+            return needed.box()
+        except UnboundedError as error:
+            raise TensorError(
+                f"{self.tensor.name}: expected bounds for index {error.index} (axis {error.axis}), "
+                "found none; clamp it"
+            ) from None
+
+    def _check_within(self, needed: Demand | None, box: Box) -> None:
+        if needed is None or not needed.is_exact or needed.is_within(box):
+            return
+        try:
+            found = print_box(needed.box())
+        except UnboundedError as error:
+            found = f"index {error.index}"
+        raise TensorError(
+            f"{self.tensor.name}: expected to be used inside {print_box(box)}, found {found}"
+        )
+
+    def _updated(self, box: Box, *, is_fixed: bool) -> tuple[Box, tuple[Stmt, ...]]:
+        """The box that holds what updates touch, and all nests; later updates run on no more than
+        what is needed of them.
+        """
+        tensor = self.tensor
+        assert isinstance(tensor, Computed)
+        nests: list[Stmt] = []
+        for number in reversed(range(len(tensor.definitions))):
+            definition = tensor.definitions[number]
+            nest = _nest(tensor, definition, box, self.loops[id(tensor), number])
+            nests.insert(0, nest)
+            if len(definition.pure) == tensor.rank and definition.indices == _place(definition):
+                continue  # it touches what it computes, no more
+            touched = self._needed([nest], writes=True)
+            if touched is None:
+                continue
+            if is_fixed:
+                self._check_within(touched, box)
+                continue
+            # Its own box joins, as a statement that reads the whole of it would say.
+            box = self._box(self._joined(touched, box))
+        return box, tuple(nests)
+
+    def _joined(self, touched: Demand, box: Box) -> Demand:
+        names = [f"joined{axis}" for axis in range(len(box.low))]
+        place = tuple(
+            simplify(nodes.Binary("add", nodes.Var(name), low))
+            for name, low in zip(names, box.low, strict=True)
+        )
+        reader: Stmt = Store("", (), nodes.Load(self.tensor.name, place))
+        for name, extent in zip(names, box.extent, strict=True):
+            reader = For(name, extent, reader)
+        known = self._needed([reader])
+        if known is None:
+            return touched
+        union = known.touched.union(touched.touched).coalesce()
+        return Demand(union, (*touched.found, *known.found), self.extents, touched.is_exact)
+
+
+def _place(definition: Definition) -> tuple[Expr, ...]:
+    return tuple(nodes.Var(name) for name in definition.pure)
+
+
+def _nest(tensor: Computed, definition: Definition, box: Box, names: dict[str, str]) -> Stmt:
+    """A definition as a nest: its loops start at 0, and its indices are coordinates."""
+    own = dict(zip(tensor.variables, zip(box.low, box.extent, strict=True), strict=True))
+    axes = [Axis(variable, own[variable][1], own[variable][0]) for variable in definition.pure]
+    axes += definition.axes
+    values: dict[str, Expr] = {
+        axis.name: simplify(nodes.Binary("add", nodes.Var(names[axis.name]), axis.low))
+        for axis in axes
+    }
+    place = tuple(substitute(index, values) for index in definition.indices)
+    node: Stmt = Store(tensor.name, place, substitute(definition.value, values), definition.reduce)
+    if definition.condition is not None:
+        node = If(substitute(definition.condition, values), node)
+    for axis in reversed(axes):
+        node = For(names[axis.name], axis.extent, node)
+    return node
+
+
+def print_box(box: Box) -> str:
+    """A region as ``[1, 33) x [0, 32)``."""
+    parts = []
+    for low, extent in zip(box.low, box.extent, strict=True):
+        high = simplify(nodes.Binary("add", extent, low))
+        parts.append(f"[{print_expr(low)}, {print_expr(high)})")
+    return " x ".join(parts)
