@@ -2,8 +2,8 @@
 they touch (bounds inference over unbounded space; Ragan-Kelley et al., PLDI 2013, section 4.2).
 
 An index may hold what is not affine, a value read from memory say: that is any whole number, of
-those that its dtype holds or that a clamp or a remainder around it leaves. So ``f[min(x[i], 9)]`` is
-bounded from above and not from below.
+those that its dtype holds or that a clamp or a remainder around it leaves. So
+``f[min(x[i], 9)]`` is bounded from above and not from below.
 """
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ _Inside = Callable[[Value, Value, Value], Value]
 
 
 def repeat_edge(source: Placeholder | Stage, name: str) -> Func:
-    """The nearest element inside: … a a a b c d d d …"""
+    """The nearest element inside: a b c d becomes … a a b c d d …, endlessly."""
     return _moved(source, name, lambda x, low, size: clamp(x, low, low + size - 1))
 
 
 def repeat_image(source: Placeholder | Stage, name: str) -> Func:
-    """Copies side by side: … c d a b c d a b …
+    """Copies side by side: a b c d becomes … c d a b c d a b …, endlessly.
 
     Raises:
         TensorError: if an extent of the input is no number: remainders by it are not affine.
@@ -34,7 +34,7 @@ def repeat_image(source: Placeholder | Stage, name: str) -> Func:
 
 
 def mirror_image(source: Placeholder | Stage, name: str) -> Func:
-    """Copies that are mirrored in turns, edges twice: … b a a b c d d c …
+    """Copies mirrored in turns, edges twice: a b c d becomes … b a a b c d d c …, endlessly.
 
     Raises:
         TensorError: if an extent of the input is no number: remainders by it are not affine.
@@ -49,7 +49,7 @@ def mirror_image(source: Placeholder | Stage, name: str) -> Func:
 
 
 def mirror_interior(source: Placeholder | Stage, name: str) -> Func:
-    """Copies that are mirrored in turns, edges once: … c b a b c d c b …
+    """Copies mirrored in turns, edges once: a b c d becomes … c b a b c d c b …, endlessly.
 
     Raises:
         TensorError: if an extent of the input is no number, or 1.
@@ -64,7 +64,7 @@ def mirror_interior(source: Placeholder | Stage, name: str) -> Func:
 
 
 def constant_exterior(source: Placeholder | Stage, value: Operand | float, name: str) -> Func:
-    """A value outside: … v v a b c d v v …"""
+    """A value outside: a b c d becomes … v v a b c d v v …, endlessly."""
     func = Func(name, source.dtype)
     variables = _variables(source)
     inside: Value | None = None

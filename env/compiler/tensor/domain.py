@@ -20,6 +20,7 @@ from kernelwright.env.compiler.tensor.expression import (
 
 Size = int | str | Operand
 Coordinate = int | str | Operand
+_ZERO = whole(0)
 # What Halide calls the dimensions of a domain.
 _DIMENSIONS = ("x", "y", "z", "w")
 
@@ -108,7 +109,7 @@ class Axis:
 
     name: str
     extent: Expr
-    low: Expr = nodes.Const(0, "int64")
+    low: Expr = _ZERO
 
 
 class RDom(Operand, Source):

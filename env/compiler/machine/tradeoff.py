@@ -1,0 +1,324 @@
+"""The trade-off of a schedule between redundant work, locality and parallelism, in numbers
+(Ragan-Kelley et al., PLDI 2013, section 3): how much is computed and how often too much, how much
+storage lives at once, how much memory is touched, how many iterations may run at once.
+
+All of it is counted on LoopIR, whatever schedule led there. Counts are exact where loop bounds and
+guards are arithmetic on loop variables; what reads memory is counted from above, and `is_exact`
+says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Call,
+    Expr,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Procedure,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    children,
+    loops,
+)
+from kernelwright.env.compiler.machine.domains import Domain, Points, count, shape_bytes
+from kernelwright.env.compiler.machine.nest import EstimateError
+from kernelwright.env.compiler.poly.region import region, tensors_of
+from kernelwright.env.compiler.schedule.edit import carried, parts
+
+_AT_ONCE = frozenset(kind for kind in LoopKind if kind not in (LoopKind.SERIAL, LoopKind.UNROLLED))
+
+
+@dataclass(frozen=True, slots=True)
+class StageWork:
+    """A tensor's values: how many are computed, and how many different ones there are to compute
+    (None for a tensor that only the schedule brought, a copy for one).
+    """
+
+    tensor: str
+    computed: int
+    distinct: int | None
+
+    @property
+    def recompute(self) -> float | None:
+        """How often each value is computed; 1 is once."""
+        return self.computed / self.distinct if self.distinct else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """A schedule in numbers.
+
+    ``operations`` are those of values (not of indices and guards) by kind, ``points`` the elements
+    of the largest output, ``peak_bytes`` what temporaries of one thread hold at once, and
+    ``peak_scopes`` the same by memory scope; ``footprint_bytes`` is all memory that is touched.
+    ``parallelism`` is how many iterations run at once on average: the work over the work that
+    remains in sequence.
+    """
+
+    operations: tuple[tuple[str, int], ...]
+    points: int
+    stages: tuple[StageWork, ...]
+    peak_bytes: int
+    peak_scopes: tuple[tuple[str, int], ...]
+    footprint_bytes: int
+    parallelism: float
+    is_exact: bool
+
+    @property
+    def total_operations(self) -> int:
+        """All operations."""
+        return sum(number for _, number in self.operations)
+
+    @property
+    def operations_per_point(self) -> float:
+        """Operations for each element of the largest output."""
+        return self.total_operations / self.points if self.points else 0.0
+
+
+def measure(
+    procedure: Procedure,
+    definition: Procedure | None = None,
+    extents: Mapping[str, int] | None = None,
+) -> Tradeoff:
+    """The numbers of a scheduled procedure; ``definition`` is the same one before its schedule,
+    which says what there is to compute (the procedure itself by default).
+
+    Raises:
+        EstimateError: if a loop's extent is not known: it is read from memory, or an extent of the
+            procedure has no value.
+    """
+    known = dict(extents or {})
+    missing = sorted(set(procedure.extents) - set(known))
+    if missing:
+        raise EstimateError(f"expected values for the extents {', '.join(missing)}, found none")
+    runs = _Runs(procedure, known)
+    base = runs if definition is None else _Runs(definition, known)
+    peak = _peak(procedure.body, known)
+    outputs = [shape_bytes(t.shape, 1, known) for t in procedure.tensors if t.role == "output"]
+    operations = Counter[str]()
+    for store, domain in runs.stores:
+        runs.add_operations(store, domain, operations)
+    work = sum(number for number, _ in runs.degrees)
+    span = sum(number / degree for number, degree in runs.degrees)
+    return Tradeoff(
+        operations=tuple(sorted((op, n) for op, n in operations.items() if n)),
+        points=max(outputs, default=0),
+        stages=_stages(runs, base),
+        peak_bytes=sum(peak.values()),
+        peak_scopes=tuple(sorted(peak.items())),
+        footprint_bytes=_footprint(procedure, known),
+        parallelism=work / span if span else 1.0,
+        is_exact=runs.is_exact and base.is_exact,
+    )
+
+
+class _Runs:
+    """The stores of a procedure with their domains, and how often each runs."""
+
+    def __init__(self, procedure: Procedure, extents: Mapping[str, int]) -> None:
+        self._extents = extents
+        self._counted: dict[Domain, Points] = {}
+        self.is_exact = True
+        self.stores: list[tuple[Store, Domain]] = []
+        self.degrees: list[tuple[int, float]] = []
+        self.stored: dict[str, int] = defaultdict(int)
+        kinds = {loop.var: loop.kind for loop in loops(procedure)}
+        for store, domain in _stores(procedure.body, Domain()):
+            number = self.number(domain)
+            self.stores.append((store, domain))
+            self.stored[store.tensor] += number
+            at_once = {var for var, _ in domain.loops if kinds[var] in _AT_ONCE}
+            self.degrees.append((number, self.degree(domain, at_once)))
+
+    def degree(self, domain: Domain, at_once: Set[str]) -> float:
+        """How many iterations of a domain run at once if some of its loops do: the product of
+        their mean trip counts.
+        """
+        found = 1.0
+        for depth, (var, _) in enumerate(domain.loops):
+            if var in at_once:
+                runs = self.number(Domain(domain.loops[:depth]))
+                found *= self.number(Domain(domain.loops[: depth + 1])) / max(1, runs)
+        return max(1.0, found)
+
+    def number(self, domain: Domain) -> int:
+        """The points of a domain."""
+        if domain not in self._counted:
+            self._counted[domain] = count(domain, self._extents)
+        found = self._counted[domain]
+        self.is_exact = self.is_exact and found.is_exact
+        return found.number
+
+    def add_operations(self, store: Store, domain: Domain, into: Counter[str]) -> None:
+        """Count the operations of a store, its reduction's among them."""
+        number = self.number(domain)
+        into += self._of(store.value, domain, number)
+        if store.reduce is not None:
+            into[store.reduce] += number
+
+    def _of(self, node: Expr, domain: Domain, number: int) -> Counter[str]:
+        """The operations of a value that is computed at the points of a domain; of a choice those
+        of the side that is chosen.
+        """
+        found = Counter[str]()
+        match node:
+            case Load():
+                return found
+            case Select(condition, then, other):
+                found += self._of(condition, domain, number)
+                held, is_known = self._held(domain, condition)
+                if is_known:
+                    found += self._of(then, domain.where(condition), held)
+                    refused = domain.where(Unary("not", condition))
+                    return found + self._of(other, refused, number - held)
+                self.is_exact = False
+                return found + (self._of(then, domain, number) | self._of(other, domain, number))
+            case Binary(op, _, _) | Unary(op, _):
+                found[op] += number
+        for child in children(node):
+            found += self._of(child, domain, number)
+        return found
+
+    def _held(self, domain: Domain, condition: Expr) -> tuple[int, bool]:
+        part = domain.where(condition)
+        if part not in self._counted:
+            self._counted[part] = count(part, self._extents)
+        found = self._counted[part]
+        return found.number, found.is_exact
+
+    def loads(self, tensor: str, reader: str) -> int:
+        """How often the stores of ``reader`` read a tensor."""
+        total = 0
+        for store, domain in self.stores:
+            if store.tensor == reader:
+                total += sum(self.number(d) for d in _loads(store.value, tensor, domain))
+        return total
+
+
+def _loads(node: Expr, tensor: str, domain: Domain) -> Iterator[Domain]:
+    """Where a value reads a tensor."""
+    if isinstance(node, Load) and node.tensor == tensor:
+        yield domain
+    if isinstance(node, Select):
+        yield from _loads(node.condition, tensor, domain)
+        yield from _loads(node.then, tensor, domain.where(node.condition))
+        yield from _loads(node.other, tensor, domain.where(Unary("not", node.condition)))
+        return
+    for child in children(node):
+        yield from _loads(child, tensor, domain)
+
+
+def _stores(node: Stmt, domain: Domain) -> Iterator[tuple[Store, Domain]]:
+    """Every store with its domain."""
+    match node:
+        case Store():
+            yield node, domain
+        case For(var, extent, body, _):
+            yield from _stores(body, domain.inside(var, extent))
+        case If(condition, then):
+            yield from _stores(then, domain.where(condition))
+        case Block(items):
+            for item in items:
+                yield from _stores(item, domain)
+        case Allocate(_, body) | Call(_, body):
+            yield from _stores(body, domain)
+        case _:
+            return
+
+
+def _stages(runs: _Runs, base: _Runs) -> tuple[StageWork, ...]:
+    """Every stage of the definition; one that the schedule put into its readers is computed
+    wherever they read it, as often as they are.
+    """
+    ratio: dict[str, float] = {}
+    found: dict[str, StageWork] = {}
+    order = list(base.stored)
+    for tensor in reversed(order):
+        distinct = base.stored[tensor]
+        computed = runs.stored.get(tensor)
+        if computed is None:
+            readers = [(reader, base.loads(tensor, reader)) for reader in order if reader != tensor]
+            computed = round(sum(ratio[r] * n for r, n in readers if n))
+        ratio[tensor] = computed / distinct if distinct else 1.0
+        found[tensor] = StageWork(tensor, computed, distinct)
+    new = [StageWork(t, n, None) for t, n in runs.stored.items() if t not in found]
+    return (*(found[tensor] for tensor in order), *new)
+
+
+def _peak(node: Stmt, extents: Mapping[str, int]) -> dict[str, int]:
+    """The most bytes of temporaries that live at once, by scope."""
+    match node:
+        case Allocate(tensor, body):
+            peak = _peak(body, extents)
+            size = shape_bytes(tensor.shape, ITEM_BYTES[tensor.dtype], extents)
+            return {**peak, tensor.scope: peak.get(tensor.scope, 0) + size}
+        case Block(items):
+            found = [_peak(item, extents) for item in items]
+            return max(found, key=lambda peak: sum(peak.values()), default={})
+        case For(_, _, body, _) | Call(_, body):
+            return _peak(body, extents)
+        case If(_, then):
+            return _peak(then, extents)
+        case _:
+            return {}
+
+
+def _footprint(procedure: Procedure, extents: Mapping[str, int]) -> int:
+    """The bytes of the boxes that are touched of all tensors."""
+    total = 0
+    for tensor in tensors_of(procedure).values():
+        touched = region(procedure, None, tensor.name)
+        if touched is not None:
+            sizes = tuple(axis.extent for axis in touched.axes)
+            total += shape_bytes(sizes, ITEM_BYTES[tensor.dtype], extents)
+    return total
+
+
+def potential_parallelism(procedure: Procedure, extents: Mapping[str, int] | None = None) -> float:
+    """How many iterations could run at once on average if every loop did that carries no
+    dependence.
+
+    Raises:
+        EstimateError: if a loop's extent is not known.
+    """
+    work, span = 0, 0.0
+    for part in parts(procedure):
+        free = {loop.var for loop in loops(part) if carried(part, loop.var) is None}
+        runs = _Runs(part, dict(extents or {}))
+        for _, domain in runs.stores:
+            number = runs.number(domain)
+            work, span = work + number, span + number / runs.degree(domain, free)
+    return work / span if span else 1.0
+
+
+def table(rows: Mapping[str, Tradeoff]) -> str:
+    """Schedules side by side as Markdown: operations a point, the worst recompute ratio, peak
+    storage, footprint, iterations at once. A ``~`` marks what was counted from above.
+    """
+    head = ("schedule", "operations/point", "recompute", "peak bytes", "touched bytes", "at once")
+    lines = [" | ".join(head), " | ".join(["---"] * len(head))]
+    for name, row in rows.items():
+        ratios = [s.recompute for s in row.stages if s.recompute is not None]
+        about = "" if row.is_exact else "~"
+        cells = (
+            name,
+            f"{about}{row.operations_per_point:.4g}",
+            f"{about}{max(ratios, default=1.0):.4g}",
+            f"{row.peak_bytes:,}",
+            f"{row.footprint_bytes:,}",
+            f"{row.parallelism:.4g}",
+        )
+        lines.append(" | ".join(cells))
+    return "".join(f"| {line} |\n" for line in lines)
