@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
@@ -24,6 +25,7 @@ from kernelwright.env.compiler.codegen.expression import (
 )
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
+from kernelwright.env.compiler.ir.interpret import whole_value
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -48,7 +50,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import simplify, whole
-from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, prototype
+from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, Size, prototype
 
 # Of all temporaries that live at one time; the rest is on the heap.
 MAX_STACK_BYTES = 1 << 16
@@ -60,14 +62,10 @@ class CodegenError(CompilerError):
 
 
 def arguments(procedure: Procedure) -> tuple[Argument, ...]:
-    """The array arguments of a procedure's function.
-
-    Raises:
-        CodegenError: if a shape is neither a number nor an extent.
-    """
+    """The array arguments of a procedure's function."""
     out = []
     for tensor in procedure.tensors:
-        shape: list[str | int] = []
+        shape: list[Size] = []
         for extent in tensor.shape:
             match extent:
                 case Const(value, "int64"):
@@ -75,9 +73,7 @@ def arguments(procedure: Procedure) -> tuple[Argument, ...]:
                 case Var(name):
                     shape.append(name)
                 case _:
-                    raise CodegenError(
-                        f"{tensor.name}: expected an extent or a number, found {extent}"
-                    )
+                    shape.append(partial(whole_value, extent))
         out.append(Argument(tensor.name, tuple(shape), tensor.dtype, tensor.role == "input"))
     return tuple(out)
 

@@ -153,6 +153,15 @@ def interpret(
     return out
 
 
+def whole_value(node: Expr, extents: Mapping[str, int]) -> int:
+    """The number that arithmetic on extents comes to, an extent of a shape for one.
+
+    Raises:
+        InterpretError: if it divides by zero, or leaves int64.
+    """
+    return int(_evaluate(node, dict(extents), {}))
+
+
 def _run(node: Stmt, variables: dict[str, Any], memory: dict[str, _Memory]) -> None:
     match node:
         case Store(tensor, indices, value, reduce):

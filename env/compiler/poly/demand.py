@@ -2,7 +2,7 @@
 they touch (bounds inference over unbounded space; Ragan-Kelley et al., PLDI 2013, section 4.2).
 
 An index may hold what is not affine, a value read from memory say: that is any whole number, of
-those that its dtype holds or that a clamp or a remainder around it leaves. So
+those that its dtype holds (if it is short) or that a clamp or a remainder around it leaves. So
 ``f[min(x[i], 9)]`` is bounded from above and not from below.
 """
 
@@ -27,6 +27,9 @@ from kernelwright.env.compiler.poly.affine import (
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.region import Access, accesses
 
+# Integer dtypes whose whole range may be meant as a region.
+_SHORT = ("int8", "int16", "uint8", "uint16")
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -39,10 +42,10 @@ class Box:
 
 
 class UnboundedError(ValueError):
-    """An axis without bounds: its number, and the index that has none, as text."""
+    """An axis without bounds: its number, and the index that has none."""
 
-    def __init__(self, axis: int, index: str) -> None:
-        super().__init__(f"axis {axis}: index {index} has no bounds")
+    def __init__(self, axis: int, index: Expr) -> None:
+        super().__init__(f"axis {axis}: index {print_expr(index)} has no bounds")
         self.axis, self.index = axis, index
 
 
@@ -83,11 +86,9 @@ class Demand:
         size = from_extremum(length(low, high))
         return from_extremum(low), _at_least_zero(size, self.extents)
 
-    def _culprit(self, axis: int) -> str:
-        for access in self.found:
-            if affine_text(access.indices[axis]) is None:
-                return print_expr(access.indices[axis])
-        return print_expr(self.found[0].indices[axis])
+    def _culprit(self, axis: int) -> Expr:
+        indices = [access.indices[axis] for access in self.found]
+        return next((i for i in indices if affine_text(i) is None), indices[0])
 
     def is_within(self, box: Box) -> bool:
         """Whether every element lies in a box, whatever the extents are."""
@@ -222,7 +223,7 @@ class _Text:
         else:
             dtype = self.dtypes.get(operand.tensor) if isinstance(operand, Load) else None
         name = self._new()
-        if dtype in INTEGERS and dtype != "int64":
+        if dtype in _SHORT:
             held = whole_range(dtype)
             self.limits.append(f"{held.start} <= {name} < {held.stop}")
         return name

@@ -99,10 +99,10 @@ def _in_order(name: str, outputs: Sequence[Output]) -> list[Indexed]:
                 done[id(tensor)] = tensor
                 del open_tensors[id(tensor)]
         elif id(following) in open_tensors:
-            through = " through ".join(t.name for t in reversed(open_tensors.values()))
-            raise TensorError(
-                f"{name}: expected no cycle, found that {following.name} reads {through}"
-            )
+            chain = [t.name for t in open_tensors.values()]
+            chain = [*chain[chain.index(following.name) :], following.name]
+            found = " reads ".join(chain)
+            raise TensorError(f"{name}: expected no tensor that reads itself, found {found}")
         elif id(following) not in done:
             open_tensors[id(following)] = following
             waiting.append((following, iter(_read(following))))
@@ -236,9 +236,15 @@ class _Reach:
             return needed.box()
         except UnboundedError as error:
             raise TensorError(
-                f"{self.tensor.name}: expected bounds for index {error.index} (axis {error.axis}), "
-                "found none; clamp it"
+                f"{self.tensor.name}: expected bounds for index {self._written(error.index)} "
+                f"(axis {error.axis}), found none; clamp it"
             ) from None
+
+    def _written(self, index: Expr) -> str:
+        """An index in the variables of the definition that it is from."""
+        names = {loop: v for loops in self.loops.values() for v, loop in loops.items()}
+        values: dict[str, Expr] = {loop: nodes.Var(v) for loop, v in names.items()}
+        return print_expr(substitute(index, values))
 
     def _check_within(self, needed: Demand | None, box: Box) -> None:
         if needed is None or not needed.is_exact or needed.is_within(box):
@@ -246,7 +252,7 @@ class _Reach:
         try:
             found = print_box(needed.box())
         except UnboundedError as error:
-            found = f"index {error.index}"
+            found = f"index {self._written(error.index)}"
         raise TensorError(
             f"{self.tensor.name}: expected to be used inside {print_box(box)}, found {found}"
         )
