@@ -91,7 +91,9 @@ class Demand:
         return next((i for i in indices if affine_text(i) is None), indices[0])
 
     def is_within(self, box: Box) -> bool:
-        """Whether every element lies in a box, whatever the extents are."""
+        """Whether every element lies in a box, whatever the extents are, from 1 on: an array of
+        none has no element that a clamped index could be at.
+        """
         texts = []
         for axis, (low, extent) in enumerate(zip(box.low, box.extent, strict=True)):
             first, size = affine_text(low), affine_text(extent)
@@ -102,7 +104,9 @@ class Demand:
         held = isl.Set(
             f"{_parameters(self.extents)}{{ [{names}] : {' and '.join(texts) or 'true'} }}"
         )
-        return bool(self.touched.is_subset(held))
+        positive = context_set(self.extents, [f"1 <= {isl_name(name)}" for name in self.extents])
+        touched = self.touched.intersect_params(positive)
+        return bool(touched.is_subset(held))
 
 
 def demand(
