@@ -56,14 +56,18 @@ class Extremum:
     terms: tuple[isl.Aff, ...] = ()
 
 
-def least(values: isl.Set, axis: int, context: isl.Set) -> Extremum:
-    """The least coordinate of a set along an axis, by its parameters."""
-    return _bound(values, axis, context, "max", values.dim_min(axis))
+def least(values: isl.Set, context: isl.Set, plain: isl.Set) -> Extremum:
+    """The least number of a set, by its parameters; ``plain`` is the set where nothing is known of
+    them.
+    """
+    return _bound(values, context, plain, "max", values.dim_min(0))
 
 
-def greatest(values: isl.Set, axis: int, context: isl.Set) -> Extremum:
-    """The greatest coordinate of a set along an axis, by its parameters."""
-    return _bound(values, axis, context, "min", values.dim_max(axis))
+def greatest(values: isl.Set, context: isl.Set, plain: isl.Set) -> Extremum:
+    """The greatest number of a set, by its parameters; ``plain`` is the set where nothing is known
+    of them.
+    """
+    return _bound(values, context, plain, "min", values.dim_max(0))
 
 
 def length(low: Extremum, high: Extremum) -> Extremum:
@@ -76,32 +80,33 @@ def length(low: Extremum, high: Extremum) -> Extremum:
     return Extremum("min", exact, _needed(differences, "min", exact))
 
 
-def _bound(values: isl.Set, axis: int, context: isl.Set, op: str, exact: isl.PwAff) -> Extremum:
-    """A bound with the terms that the set's own constraints give, if they are right.
+def _bound(
+    values: isl.Set, context: isl.Set, plain: isl.Set, op: str, exact: isl.PwAff
+) -> Extremum:
+    """A bound with terms that need no case distinction, if some are right.
 
-    A piecewise expression may have specialised them: that the last of three tiles of 16 ends at 33
-    is as true as that every tile ends at the lesser of 33 and its start plus 15, and reads worse.
+    What is known of the parameters specialises a bound: that the last of three tiles of 16 ends at
+    33 is as true as that every tile ends at the lesser of 33 and its start plus 15, and reads
+    worse. So the terms are looked for in the constraints of the plain set first.
     """
     exact = exact.intersect_params(context).coalesce()
     pieces = [piece for _, piece in exact.get_pieces()]
     if len(pieces) > 1:
-        terms = _needed(_constraints(values, axis, op), op, exact) or _needed(pieces, op, exact)
-        return Extremum(op, exact, terms)
+        for some in (_constraints(plain, op), pieces, _constraints(values, op)):
+            terms = _needed(some, op, exact)
+            if terms:
+                return Extremum(op, exact, terms)
+        return Extremum(op, exact)
     simpler = exact.gist_params(exact.domain()).get_pieces()
     return Extremum(op, exact, (simpler[0][1],))
 
 
-def _constraints(values: isl.Set, axis: int, op: str) -> list[isl.Aff]:
-    """What bounds a set along an axis from above (``min``) or below (``max``)."""
-    count = values.dim(isl.dim_type.set)
-    alone = values.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
-    alone = alone.project_out(isl.dim_type.set, 0, axis).coalesce()
+def _constraints(values: isl.Set, op: str) -> list[isl.Aff]:
+    """What bounds a set of numbers from above (``min``) or below (``max``)."""
     # What this loses makes the terms wrong at worst, and whether they are right is seen.
-    alone = alone.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
-    if alone.n_basic_set() != 1:
-        return []
+    values = values.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
     found = []
-    for constraint in alone.get_basic_sets()[0].get_constraints():
+    for constraint in values.polyhedral_hull().get_constraints():
         bounds = constraint.is_upper_bound if op == "min" else constraint.is_lower_bound
         if bounds(isl.dim_type.set, 0):
             aff = constraint.get_bound(isl.dim_type.set, 0)
@@ -175,13 +180,11 @@ def _from_ast(node: isl.AstExpr) -> Expr:
     if kind == isl.ast_expr_type.id:
         return Var(variable_name(node.get_id().get_name()))
     op = isl.ast_expr_op_type(node.get_op_type())
-    if op in _SUMS:
+    if op in (*_SUMS, isl.ast_expr_op_type.minus):
         return _sum(node)
     arguments = [_from_ast(node.get_op_arg(i)) for i in range(node.get_op_n_arg())]
     if op in _CHOICES:
         return Select(_condition(arguments[0]), arguments[1], arguments[2])
-    if op == isl.ast_expr_op_type.minus:
-        return Binary("sub", whole(0), arguments[0])
     name = _OPERATIONS[op]
     if name == "mul" and isinstance(arguments[0], Const):
         arguments.reverse()
@@ -224,6 +227,9 @@ def _sum(node: isl.AstExpr) -> Expr:
 def _terms(node: isl.AstExpr, sign: int) -> Iterator[tuple[int, Expr]]:
     is_operation = isl.ast_expr_type(node.get_type()) == isl.ast_expr_type.op
     op = isl.ast_expr_op_type(node.get_op_type()) if is_operation else None
+    if op == isl.ast_expr_op_type.minus:
+        yield from _terms(node.get_op_arg(0), -sign)
+        return
     if op not in _SUMS:
         yield sign, _from_ast(node)
         return

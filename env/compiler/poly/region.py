@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Binary,
     Const,
     Expr,
     For,
@@ -41,6 +43,7 @@ from kernelwright.env.compiler.poly.affine import (
     least,
     length,
 )
+from kernelwright.env.compiler.poly.linear import Linear, linear
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 
 
@@ -206,68 +209,99 @@ def region_of(
     if not found:
         return None
     context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
-    touched = elements(tuple(found), tensor, around).coalesce()
-    if touched.is_empty():
-        return None
-    shape = [affine_text(size) for size in tensor.shape]
+    touched = _domain(found, around)
     intervals = []
     for axis, size in enumerate(tensor.shape):
         reason = _unknown(found, axis)
-        known = touched.dim_has_lower_bound(isl.dim_type.set, axis)
-        known = known and touched.dim_has_upper_bound(isl.dim_type.set, axis)
-        if not known or (reason is not None and shape[axis] is None):
-            reason = reason or f"axis {axis} of {tensor.name} has no affine bounds"
-            intervals.append(Interval(whole(0), size, size, reason))
-            continue
-        intervals.append(_interval(touched, axis, context, around, reason))
+        if reason is None:
+            low, high = _ends(found, axis, size, around)
+            if low.is_empty():
+                return None
+            if low.dim_has_lower_bound(isl.dim_type.set, 0) and high.dim_has_upper_bound(
+                isl.dim_type.set, 0
+            ):
+                free = Context(around.parameters)
+                plain = _ends(found, axis, size, free)
+                intervals.append(_interval((low, high), plain, context, around))
+                continue
+            reason = f"axis {axis} of {tensor.name} has no affine bounds"
+        intervals.append(Interval(whole(0), size, size, reason))
     return Region(tensor.name, tuple(intervals), _condition(touched, context, intervals))
 
 
-def elements(found: tuple[Access, ...], tensor: Tensor, around: Context) -> isl.Set:
-    """The elements that accesses touch, by what is fixed around them, as isl's set."""
-    box = _declared(tensor, around)
-    out = isl.Set.empty(box.get_space())
+def _domain(found: list[Access], around: Context) -> isl.Set:
+    """The values of what is fixed for which anything is touched."""
+    out = isl.Set.empty(context_set(around.parameters, ()).get_space())
+    for loops, conditions in dict.fromkeys((a.loops, a.conditions) for a in found):
+        out = out.union(_values(loops, conditions, (), around).params())
+    return out.coalesce()
+
+
+def _ends(found: list[Access], axis: int, size: Expr, around: Context) -> tuple[isl.Set, isl.Set]:
+    """Sets with the least and with the greatest index along an axis.
+
+    Of indices that differ by a number, as those of a stencil do, only the ends matter.
+    """
+    groups: dict[Any, list[Linear]] = {}
     for access in found:
-        part = _touched(access, around)
-        out = out.union(part if part.is_subset(box) else part.intersect(box))
-    return out
+        index = linear(access.indices[axis])
+        groups.setdefault((access.loops, access.conditions, index.terms), []).append(index)
+    declared = _declared(size, around)
+    low = high = isl.Set.empty(declared.get_space())
+    for (loops, conditions, _), indices in groups.items():
+        indices = sorted(set(indices), key=lambda index: index.number)
+        ends = [_values(loops, conditions, (i,), around) for i in (indices[0], indices[-1])]
+        if not all(end.is_subset(declared) for end in ends):
+            every = [_values(loops, conditions, (index,), around) for index in indices]
+            inside = isl.Set.empty(declared.get_space())
+            for each in every:
+                inside = inside.union(each.intersect(declared))
+            ends = [inside, inside]
+        low, high = low.union(ends[0]), high.union(ends[1])
+    return low.coalesce(), high.coalesce()
 
 
-def _touched(access: Access, around: Context) -> isl.Set:
-    axes = [f"a{axis}" for axis in range(len(access.indices))]
-    texts = _limits(
-        (*around.loops, *access.loops), (*around.conditions, *access.conditions), around
-    )
-    for axis, index in zip(axes, access.indices, strict=True):
-        text = affine_text(index)
-        if text is not None:
-            texts.append(f"{axis} = {text}")
-    inner = [isl_name(loop.var) for loop in access.loops]
+def _values(
+    loops: tuple[For, ...],
+    conditions: tuple[Expr, ...],
+    indices: tuple[Linear, ...],
+    around: Context,
+) -> isl.Set:
+    """The values of expressions (none or one) over loops."""
+    texts = _limits((*around.loops, *loops), (*around.conditions, *conditions), around)
+    texts += [f"a{place} = {affine_text(i.expression)}" for place, i in enumerate(indices)]
+    inner = [isl_name(loop.var) for loop in loops]
     condition = " and ".join(texts) or "true"
     bound = f"exists {', '.join(inner)}: {condition}" if inner else condition
     parameters = ", ".join(map(isl_name, around.parameters))
-    return isl.Set(f"[{parameters}] -> {{ [{', '.join(axes)}] : {bound} }}")
+    axes = ", ".join(f"a{place}" for place in range(len(indices)))
+    return isl.Set(f"[{parameters}] -> {{ [{axes}] : {bound} }}")
 
 
-def _declared(tensor: Tensor, around: Context) -> isl.Set:
-    axes = [f"a{axis}" for axis in range(len(tensor.shape))]
-    texts = [f"0 <= {axis}" for axis in axes]
-    for axis, size in zip(axes, tensor.shape, strict=True):
-        text = affine_text(size)
-        if text is not None:
-            texts.append(f"{axis} < {text}")
+def _declared(size: Expr, around: Context) -> isl.Set:
+    """The indices that an axis has."""
+    text = affine_text(size)
     parameters = ", ".join(map(isl_name, around.parameters))
-    return isl.Set(f"[{parameters}] -> {{ [{', '.join(axes)}] : {' and '.join(texts) or 'true'} }}")
+    less = "" if text is None else f" and a0 < {text}"
+    return isl.Set(f"[{parameters}] -> {{ [a0] : 0 <= a0{less} }}")
 
 
 def _limits(loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context) -> list[str]:
     """Loop bounds and guards in isl's words; those that are not affine are left out."""
     texts = [f"0 <= {isl_name(extent)}" for extent in around.extents]
     for loop in loops:
-        size = affine_text(loop.extent)
         texts.append(f"0 <= {isl_name(loop.var)}")
-        texts += [] if size is None else [f"{isl_name(loop.var)} < {size}"]
+        sizes = (affine_text(size) for size in _least_of(loop.extent))
+        texts += [f"{isl_name(loop.var)} < {size}" for size in sizes if size is not None]
     return texts + [f"({t})" for t in map(condition_text, conditions) if t is not None]
+
+
+def _least_of(node: Expr) -> tuple[Expr, ...]:
+    """Expressions of which this is the least: below it is below each, without a case distinction."""
+    match node:
+        case Binary("min", left, right):
+            return (*_least_of(left), *_least_of(right))
+    return (node,)
 
 
 def _unknown(found: list[Access], axis: int) -> str | None:
@@ -279,11 +313,14 @@ def _unknown(found: list[Access], axis: int) -> str | None:
 
 
 def _interval(
-    touched: isl.Set, axis: int, context: isl.Set, around: Context, reason: str | None
+    ends: tuple[isl.Set, isl.Set],
+    plain: tuple[isl.Set, isl.Set],
+    context: isl.Set,
+    around: Context,
 ) -> Interval:
-    low, high = least(touched, axis, context), greatest(touched, axis, context)
+    low, high = least(ends[0], context, plain[0]), greatest(ends[1], context, plain[1])
     extent = length(low, high)
-    return Interval(from_extremum(low), from_extremum(extent), _most(extent.exact, around), reason)
+    return Interval(from_extremum(low), from_extremum(extent), _most(extent.exact, around))
 
 
 def _most(extent: isl.PwAff, around: Context) -> Expr:
@@ -297,7 +334,8 @@ def _most(extent: isl.PwAff, around: Context) -> Expr:
         place = sizes.find_dim_by_name(isl.dim_type.param, isl_name(loop.var))
         if place >= 0:
             sizes = sizes.project_out(isl.dim_type.param, place, 1)
-    return from_extremum(greatest(sizes.coalesce(), 0, extents))
+    sizes = sizes.coalesce()
+    return from_extremum(greatest(sizes, extents, sizes))
 
 
 def _condition(touched: isl.Set, context: isl.Set, intervals: list[Interval]) -> Expr:

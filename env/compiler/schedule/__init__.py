@@ -15,4 +15,7 @@ DIRECTIVES: dict[str, str] = {
     "unroll": "kernelwright.env.compiler.schedule.kind:unroll",
     "vectorize": "kernelwright.env.compiler.schedule.kind:vectorize",
     "parallel": "kernelwright.env.compiler.schedule.kind:parallel",
+    "compute_root": "kernelwright.env.compiler.schedule.place:compute_root",
+    "compute_inline": "kernelwright.env.compiler.schedule.place:compute_inline",
+    "compute_at": "kernelwright.env.compiler.schedule.place:compute_at",
 }

@@ -1,0 +1,337 @@
+"""What computes a temporary, and who reads it: the common ground of the directives that say where a
+stage is computed and stored.
+
+A temporary is computed by the statements directly in the scope of its allocation that write it: one
+nest for a pure stage, a start and an update for a reduction. Every element must be a function of
+its place alone, by one loop an axis.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Barrier,
+    Block,
+    Call,
+    Expr,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Procedure,
+    Stmt,
+    Store,
+    Tensor,
+    Var,
+    children,
+    map_statements,
+    rebuild,
+    statements,
+    walk,
+)
+from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.simplify import EMPTY
+from kernelwright.env.compiler.poly.linear import difference, replaced, total
+from kernelwright.env.compiler.poly.region import accesses
+
+Path = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """The statements that compute a temporary, in order, and which of their loops runs over which
+    axis.
+    """
+
+    allocate: Allocate
+    writers: tuple[Stmt, ...]
+    axes: tuple[tuple[str, int], ...]
+
+    @property
+    def tensor(self) -> Tensor:
+        """The temporary."""
+        return self.allocate.tensor
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The tensors that it reads and does not hold itself."""
+        return inputs_of(self.writers) - {self.tensor.name}
+
+
+def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
+    """The allocation of a temporary.
+
+    Raises:
+        ScheduleError: if there is none of that name; it lists the temporaries and the nearest.
+    """
+    known = {s.tensor.name: s for s in statements(procedure.body) if isinstance(s, Allocate)}
+    if name in known:
+        return known[name]
+    declared = {t.name: t.role for t in procedure.tensors}
+    listed = ", ".join(known) or "none"
+    if name in declared:
+        raise ScheduleError(
+            op, f"expected one of the temporaries {listed}, found {declared[name]} {name}"
+        )
+    near = difflib.get_close_matches(str(name), known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ScheduleError(op, f"expected one of the temporaries {listed}, found {name!r}{hint}")
+
+
+def scope_of(node: Stmt) -> Iterator[Stmt]:
+    """The statements of a scope in order, without the blocks and allocations that hold them."""
+    match node:
+        case Block(items):
+            for item in items:
+                yield from scope_of(item)
+        case Allocate(_, body):
+            yield from scope_of(body)
+        case _:
+            yield node
+
+
+def without(node: Stmt, dropped: tuple[Stmt, ...]) -> Stmt:
+    """A scope without some of its statements."""
+    match node:
+        case Block(items):
+            return Block(tuple(without(item, dropped) for item in items))
+        case Allocate(tensor, body):
+            return Allocate(tensor, without(body, dropped))
+    return EMPTY if any(node is each for each in dropped) else node
+
+
+def writes(node: Stmt, tensor: str) -> bool:
+    """Whether a statement writes a tensor."""
+    return any(isinstance(s, Store) and s.tensor == tensor for s in statements(node))
+
+
+def reads(node: Stmt, tensor: str) -> bool:
+    """Whether a statement reads a tensor, be it to combine a value with what is there."""
+    return any(a.tensor == tensor and not a.is_write for a in accesses(node))
+
+
+def loads(node: Stmt, tensor: str) -> bool:
+    """Whether an expression of a statement reads a tensor."""
+    found: list[str] = []
+
+    def note(expression: Expr) -> Expr:
+        found.extend(load.tensor for load in _loads(expression))
+        return expression
+
+    map_statements(node, note)
+    return tensor in found
+
+
+def _loads(node: Expr) -> Iterator[Load]:
+    for part in walk(node):
+        if isinstance(part, Load):
+            yield part
+
+
+def inputs_of(nodes: tuple[Stmt, ...]) -> frozenset[str]:
+    """The tensors that statements read and do not allocate themselves."""
+    read = {a.tensor for node in nodes for a in accesses(node) if not a.is_write}
+    own = {s.tensor.name for n in nodes for s in statements(n) if isinstance(s, Allocate)}
+    return frozenset(read - own)
+
+
+def producer_of(op: str, allocate: Allocate) -> Producer:
+    """What computes a temporary.
+
+    Raises:
+        ScheduleError: if that is not one nest of plain loops for each of its statements, or its
+            elements are not functions of their places.
+    """
+    name = allocate.tensor.name
+    scope = list(scope_of(allocate.body))
+    writers = tuple(s for s in scope if writes(s, name))
+    if not writers:
+        raise ScheduleError(op, f"expected statements that compute {name}, found none")
+    last = max(place for place, s in enumerate(scope) if s in writers)
+    for place, statement in enumerate(scope):
+        if loads(statement, name) and statement in writers:
+            where = "in the loops that read it" if _mixed(statement, name) else "from itself"
+            raise ScheduleError(op, f"expected {name} computed before it is read, found it {where}")
+        if place < last and loads(statement, name):
+            raise ScheduleError(op, f"{name} is written again after it was read")
+    axes: dict[str, int] = {}
+    for writer in writers:
+        _check_writer(op, writer, allocate.tensor, axes)
+    return Producer(allocate, writers, tuple(axes.items()))
+
+
+def _mixed(statement: Stmt, name: str) -> bool:
+    """Whether a statement also writes something else from the tensor."""
+    others = (s for s in statements(statement) if isinstance(s, Store) and s.tensor != name)
+    return any(loads(s, name) for s in others)
+
+
+def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -> None:
+    for path, store in _stores(writer, ()):
+        inside = [node for node in path if isinstance(node, Allocate)]
+        if store.tensor != tensor.name:
+            own = next((a for a in inside if a.tensor.name == store.tensor), None)
+            if own is None:
+                raise ScheduleError(
+                    op, f"the loops that compute {tensor.name} write {store.tensor} too"
+                )
+            continue
+        _check_store(op, path, store, tensor, axes)
+    for path, store in _stores(writer, ()):
+        own = [n for n in path if isinstance(n, Allocate) and n.tensor.name == store.tensor]
+        if own:
+            below = path[path.index(own[0]) :]
+            crossed = [n.var for n in below if isinstance(n, For) and n.var in axes]
+            if crossed:
+                reason = f"loop {crossed[0]} computes {store.tensor} for its later iterations too"
+                raise ScheduleError(op, reason)
+
+
+def _check_store(op: str, path: Path, store: Store, tensor: Tensor, axes: dict[str, int]) -> None:
+    name = tensor.name
+    for node in path:
+        if isinstance(node, If):
+            reason = f"{name} is computed under the guard {print_expr(node.condition)}"
+            raise ScheduleError(op, f"{reason}: place it first, and split its loops then")
+        if isinstance(node, Call):
+            raise ScheduleError(op, f"{name} is computed by {node.instruction}: place it first")
+    around = {node.var: node for node in path if isinstance(node, For)}
+    for axis, index in enumerate(store.indices):
+        loop = around.get(index.name) if isinstance(index, Var) else None
+        if loop is None or axes.get(loop.var, axis) != axis:
+            place = f"{name}[{', '.join(map(print_expr, store.indices))}]"
+            reason = f"expected one loop for axis {axis} of {name}, found {place}"
+            raise ScheduleError(op, f"{reason}: place it first, and split its loops then")
+        if loop.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
+            reason = f"loop {loop.var} of {name} is {loop.kind}, and its extent would change"
+            raise ScheduleError(op, f"{reason}: place {name} first")
+        if difference(loop.extent, tensor.shape[axis]) != difference(loop.extent, loop.extent):
+            found = f"{print_expr(loop.extent)} of {print_expr(tensor.shape[axis])}"
+            reason = f"expected all of {name} computed, found {found} places on axis {axis}"
+            raise ScheduleError(op, reason)
+        axes[loop.var] = axis
+    used = [index.name for index in store.indices if isinstance(index, Var)]
+    if len(set(used)) != len(used):
+        raise ScheduleError(op, f"expected a loop for each axis of {name}, found one for two")
+
+
+def _stores(node: Stmt, path: Path) -> Iterator[tuple[Path, Store]]:
+    """Every store with the statements around it, outermost first."""
+    match node:
+        case Store():
+            yield path, node
+        case Block(items):
+            for item in items:
+                yield from _stores(item, path)
+        case For(_, _, body, _) | Allocate(_, body) | Call(_, body):
+            yield from _stores(body, (*path, node))
+        case If(_, then):
+            yield from _stores(then, (*path, node))
+
+
+def path_to(node: Stmt, target: Stmt) -> Path | None:
+    """The statements around a statement, outermost first, itself last."""
+    if node is target:
+        return (node,)
+    match node:
+        case Block(items):
+            below = items
+        case For(_, _, body, _) | Allocate(_, body) | Call(_, body):
+            below = (body,)
+        case If(_, then):
+            below = (then,)
+        case _:
+            return None
+    for child in below:
+        found = path_to(child, target)
+        if found is not None:
+            return (node, *found)
+    return None
+
+
+def check_inputs(op: str, producer: Producer) -> None:
+    """See that nothing in the scope of a temporary, from where it is computed on, writes what it is
+    computed from: it would read other values at another time.
+
+    Raises:
+        ScheduleError: if something does.
+    """
+    scope = list(scope_of(producer.allocate.body))
+    first = min(i for i, s in enumerate(scope) if s in producer.writers)
+    name = producer.tensor.name
+    for statement in scope[first:]:
+        for path, store in _stores(statement, ()):
+            if store.tensor in producer.inputs:
+                loop = next((n.var for n in path if isinstance(n, For)), "the procedure")
+                reason = f"{name} is computed from {store.tensor}, which {loop} writes later"
+                raise ScheduleError(op, reason, f"{store.tensor} would be read after that")
+    for statement in producer.writers:
+        if any(isinstance(s, Barrier) for s in statements(statement)):
+            raise ScheduleError(op, f"{name} is computed across a barrier")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of an axis: ``extent`` places from ``low`` on, found in memory at ``place`` and
+    after.
+    """
+
+    low: Expr
+    extent: Expr
+    place: Expr
+
+
+def narrowed(producer: Producer, spans: Mapping[int, Span]) -> tuple[Stmt, ...]:
+    """The statements that compute a part of a temporary, axis by axis."""
+    axes = dict(producer.axes)
+    name = producer.tensor.name
+    values = {var: total(spans[axis].low, Var(var)) for var, axis in axes.items() if axis in spans}
+    places = {var: spans[axis].place for var, axis in axes.items() if axis in spans}
+
+    def place_of(index: Expr) -> Expr:
+        if isinstance(index, Var) and index.name in places:
+            return total(places[index.name], index)
+        return index
+
+    def build(node: Stmt) -> Stmt:
+        match node:
+            case Store(tensor, indices, value, reduce, stream):
+                put = tuple(place_of(i) if tensor == name else replaced(i, values) for i in indices)
+                return Store(tensor, put, replaced(value, values), reduce, stream)
+            case For(var, extent, body, kind):
+                span = spans.get(axes[var]) if var in axes else None
+                size = span.extent if span is not None else replaced(extent, values)
+                return For(var, size, build(body), kind)
+            case Block(items):
+                return Block(tuple(build(item) for item in items))
+            case Allocate(tensor, body):
+                return Allocate(tensor, build(body))
+            case If(condition, then):
+                return If(replaced(condition, values), build(then))
+        return map_statements(node, lambda e: replaced(e, values))
+
+    return tuple(build(writer) for writer in producer.writers)
+
+
+def moved_loads(node: Stmt, tensor: str, offsets: Mapping[int, Expr]) -> Stmt:
+    """A statement that finds a tensor's elements ``offsets`` further on, axis by axis."""
+
+    def move(expression: Expr) -> Expr:
+        below = children(expression)
+        new = tuple(move(child) for child in below)
+        changed = any(a is not b for a, b in zip(new, below, strict=True))
+        out = rebuild(expression, new) if changed else expression
+        if isinstance(out, Load) and out.tensor == tensor:
+            at = tuple(
+                total(index, offsets[axis]) if axis in offsets else index
+                for axis, index in enumerate(out.indices)
+            )
+            return Load(tensor, at)
+        return out
+
+    return map_statements(node, move)
