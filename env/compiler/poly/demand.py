@@ -25,7 +25,7 @@ from kernelwright.env.compiler.poly.affine import (
     length,
 )
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.region import Access, accesses
+from kernelwright.env.compiler.poly.region import Access, accesses, distinct
 
 # Integer dtypes whose whole range may be meant as a region.
 _SHORT = ("int8", "int16", "uint8", "uint16")
@@ -121,7 +121,7 @@ def demand(
     """What statements touch of a tensor; None if nothing. ``dtypes`` are those of the tensors that
     indices read.
     """
-    found = tuple(
+    found = distinct(
         access
         for statement in statements
         for access in accesses(statement)
@@ -134,7 +134,7 @@ def demand(
         part, exact = _touched(access, tuple(extents), dtypes)
         known, is_exact = part if known is None else known.union(part), is_exact and exact
     touched = known.coalesce()
-    return None if touched.is_empty() else Demand(touched, found, tuple(extents), is_exact)
+    return None if touched.is_empty() else Demand(touched, tuple(found), tuple(extents), is_exact)
 
 
 def _parameters(extents: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ guard leaves; so is the tensor's declared shape, which no legal access leaves. W
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,7 +34,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import TRUE, whole
+from kernelwright.env.compiler.ir.simplify import EMPTY, TRUE, whole
 from kernelwright.env.compiler.poly.affine import (
     context_set,
     from_extremum,
@@ -201,11 +201,11 @@ def region_of(
     """What a statement touches of a tensor, by what is fixed around it; None if it does not touch
     it at all.
     """
-    found = [
+    found = distinct(
         access
         for access in accesses(statement)
         if access.tensor == tensor.name and (writes if access.is_write else reads)
-    ]
+    )
     if not found:
         return None
     context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
@@ -349,6 +349,13 @@ def _condition(touched: isl.Set, context: isl.Set, intervals: list[Interval]) ->
     return TRUE if untouched.is_empty() else from_set(touched.params().gist_params(context))
 
 
+def distinct(found: Iterable[Access]) -> list[Access]:
+    """Accesses without those that touch the same again: a value that was put into its readers many
+    times over has few different ones.
+    """
+    return list(dict.fromkeys(found))
+
+
 def accesses(statement: Stmt) -> Iterator[Access]:
     """Every access of a statement, in program order."""
     yield from _accesses(statement, (), ())
@@ -362,8 +369,10 @@ def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) 
             if reduce is not None:
                 yield Access(tensor, indices, loops, conditions, is_write=False)
             yield Access(tensor, indices, loops, conditions, is_write=True)
-        case For(_, _, body, _):
-            yield from _accesses(body, (*loops, node), conditions)
+        case For(var, extent, body, kind):
+            # Without its body, which makes loops dear to compare.
+            bare = For(var, extent, EMPTY, kind)
+            yield from _accesses(body, (*loops, bare), conditions)
         case If(condition, then):
             yield from _accesses(then, loops, (*conditions, condition))
         case _:

@@ -202,9 +202,7 @@ def test_boundary_conditions_with_extents_by_name():
             image = np.arange(1, n + 1, dtype=np.float32)
             got = interpret(te.lower("padded", [out]), {"image": image}, {"n": n})["outside"]
             assert got[2:-2].tolist() == image.tolist()
-    with pytest.raises(
-        TensorError, match="repeat_image: expected a number as the extent"
-    ):
+    with pytest.raises(TensorError, match="repeat_image: expected a number as the extent"):
         te.repeat_image(source, "outside")
     with pytest.raises(TensorError, match="mirror_interior: expected a number of at least 2"):
         te.mirror_interior(te.placeholder("image", (1,)), "outside")
