@@ -1,7 +1,7 @@
 """Reference figures: what the lectures quote, recomputed from this project's own machinery.
 
-One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``padding`` (H3).
-`SECTIONS` names the functions that compute them.
+One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``halide`` (D),
+``padding`` (H3). `SECTIONS` names the functions that compute them.
 """
 
 from __future__ import annotations
@@ -9,5 +9,6 @@ from __future__ import annotations
 SECTIONS: tuple[str, ...] = (
     "kernelwright.search.figures.gemm_space:gemm_space",
     "kernelwright.search.figures.autotuning:autotuning",
+    "kernelwright.search.figures.halide:halide",
     "kernelwright.search.figures.padding:padding",
 )
