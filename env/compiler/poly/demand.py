@@ -82,7 +82,10 @@ class Demand:
         if not self.extents:
             first = self.touched.dim_min_val(axis).to_python()
             return whole(first), whole(self.touched.dim_max_val(axis).to_python() - first + 1)
-        low, high = least(self.touched, axis, context), greatest(self.touched, axis, context)
+        rank = self.touched.dim(isl.dim_type.set)
+        values = self.touched.project_out(isl.dim_type.set, axis + 1, rank - axis - 1)
+        values = values.project_out(isl.dim_type.set, 0, axis)
+        low, high = least(values, context, values), greatest(values, context, values)
         size = from_extremum(length(low, high))
         return from_extremum(low), _at_least_zero(size, self.extents)
 
