@@ -38,24 +38,27 @@ def blur(size: int) -> Procedure:
 
 def boxes(size: int) -> Procedure:
     """Four 3x3 boxes, one after the other, of eight additions and a product each."""
-    previous: te.ImageParam | te.Func = te.ImageParam("in", 2)
-    for number in range(1, 5):
-        box = te.Func(f"box{number}")
-        rows = [previous[Y + dy, X - 1] + previous[Y + dy, X] for dy in (-1, 0, 1)]
-        above, here, below = (
-            row + previous[Y + dy, X + 1] for row, dy in zip(rows, (-1, 0, 1), strict=True)
-        )
-        box[Y, X] = (above + here + below) * (1 / 9)
-        previous = box
-    return te.lower("box4", [previous.realize(size, size)])
+    last = _box("box1", te.ImageParam("in", 2))
+    for number in (2, 3, 4):
+        last = _box(f"box{number}", last)
+    return te.lower("box4", [last.realize(size, size)])
+
+
+def _box(name: str, source: te.ImageParam | te.Func) -> te.Func:
+    above, here, below = (
+        source[Y + dy, X - 1] + source[Y + dy, X] + source[Y + dy, X + 1] for dy in (-1, 0, 1)
+    )
+    box = te.Func(name)
+    box[Y, X] = (above + here + below) * (1 / 9)
+    return box
 
 
 def images(stages: int, size: int) -> Procedure:
     """Stages that each keep an image of one size, and repeat its edges."""
-    previous: te.Placeholder | te.Stage = te.placeholder("in", (size, size))
-    for number in range(1, stages + 1):
-        previous = _column_sums(f"image{number}", previous, size)
-    return te.lower("images", [previous])
+    last = _column_sums("image1", te.placeholder("in", (size, size)), size)
+    for number in range(2, stages + 1):
+        last = _column_sums(f"image{number}", last, size)
+    return te.lower("images", [last])
 
 
 def _column_sums(name: str, image: te.Placeholder | te.Stage, size: int) -> te.Stage:

@@ -132,10 +132,10 @@ def demand(
     )
     if not found:
         return None
-    known, is_exact = None, True
-    for access in found:
+    known, is_exact = _touched(found[0], tuple(extents), dtypes)
+    for access in found[1:]:
         part, exact = _touched(access, tuple(extents), dtypes)
-        known, is_exact = part if known is None else known.union(part), is_exact and exact
+        known, is_exact = known.union(part), is_exact and exact
     touched = known.coalesce()
     return None if touched.is_empty() else Demand(touched, tuple(found), tuple(extents), is_exact)
 

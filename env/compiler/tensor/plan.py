@@ -68,9 +68,9 @@ def make_plan(name: str, outputs: Sequence[Output]) -> Plan:
         box, own = reach.realise(nests, given.get(id(tensor)))
         plan.stages.insert(0, Realised(tensor, box, own))
         nests += own
-    for tensor in inputs:
-        reach = _Reach(tensor, plan.extents, dtypes, loops)
-        plan.inputs.append(Realised(tensor, reach.of_input(nests)))
+    for source in inputs:
+        reach = _Reach(source, plan.extents, dtypes, loops)
+        plan.inputs.append(Realised(source, reach.of_input(nests)))
     return plan
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from test_codegen import compiled, needs_cc
+from test_schedule import random_trace
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.interpret import InterpretError, interpret, whole_value
 from kernelwright.env.compiler.ir.nodes import loops
 from kernelwright.env.compiler.ir.printer import print_procedure
+from kernelwright.env.compiler.pipeline import lower as lower_procedure
 from kernelwright.env.compiler.runtime.cache import BuildCache
+from kernelwright.env.compiler.schedule.trace import print_trace
 from kernelwright.env.compiler.tensor import TensorError
 
 X, Y = te.Var("x"), te.Var("y")
+FLAGS = ("-O2", "-ffp-contract=off")
 RNG = np.random.default_rng(0)
 
 
@@ -26,7 +32,7 @@ def both(cache, outputs, inputs, **extents):
     """The outputs, which the interpreter and compiled C agree on."""
     procedure = te.lower("pipeline", outputs)
     wanted = interpret(procedure, inputs, extents or None)
-    got = compiled(procedure, cache, ("-O2", "-ffp-contract=off"))(inputs)
+    got = compiled(procedure, cache, FLAGS)(inputs)
     for name, array in wanted.items():
         np.testing.assert_array_equal(got[name], array)
     return wanted
@@ -240,8 +246,55 @@ def test_temporaries_by_name_of_extents(cache):
         wanted = [pairs[2 * i] * pairs[i + 4] for i in range(n)]
         got = interpret(procedure, {"a": data}, {"n": n})["g"]
         np.testing.assert_array_equal(got, np.array(wanted, np.float32))
-        run = compiled(procedure, cache, ("-O2", "-ffp-contract=off"))
+        run = compiled(procedure, cache, FLAGS)
         np.testing.assert_array_equal(run({"a": data}, {"n": n})["g"], got)
+
+
+def scan():
+    x, r = te.placeholder("a", (9,)), te.RDom("r", (1, 8))
+    s = te.Func("s")
+    s[X] = te.repeat_edge(x, "edges")[X]
+    s[r] += s[r - 1]
+    s[X] *= 0.5
+    return [s.realize(9)], {"a": ((9,), "float32")}
+
+
+def in_place():
+    a, r = te.placeholder("a", (6, 7)), te.RDom("r", (1, 4), (1, 5))
+    f = te.Func("f")
+    f[X, Y] = a[X, Y]
+    i, j = r
+    f[i, j] = (f[i - 1, j] + f[i, j - 1] + f[i + 1, j] + f[i, j + 1]) * 0.25
+    return [f.realize(6, 7)], {"a": ((6, 7), "float32")}
+
+
+def scatter():
+    return [histogram()], {"image": ((6, 5), "uint8")}
+
+
+def smoothed():
+    a = te.repeat_edge(te.placeholder("a", (5, 7)), "edges")
+    f, g = te.Func("f"), te.Func("g")
+    f[X, Y] = a[X - 1, Y] + a[X, Y] + a[X + 1, Y]
+    g[X, Y] = f[X, Y - 1] + f[X, Y] + f[X, Y + 1]
+    return [g.realize(5, 7)], {"a": ((5, 7), "float32")}
+
+
+@needs_cc
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(make=st.sampled_from([scan, in_place, scatter, smoothed]), seed=st.integers(0, 10**6))
+def test_any_legal_trace_of_updates_keeps_their_meaning(cache, make, seed):
+    outputs, inputs = make()
+    procedure = te.lower("pipeline", outputs)
+    rng = np.random.default_rng(seed)
+    data = {name: (rng.random(s) * 200).astype(dtype) for name, (s, dtype) in inputs.items()}
+    wanted = interpret(procedure, data)
+    trace, after = random_trace(procedure, seed)
+    got = interpret(after, data)
+    run = compiled(lower_procedure(procedure, trace).procedure, cache, FLAGS)(data)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(got[name], array, err_msg=print_trace(trace))
+        np.testing.assert_array_equal(run[name], array, err_msg=print_trace(trace))
 
 
 def test_loops_of_updates_have_names_of_their_own():

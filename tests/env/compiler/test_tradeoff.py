@@ -206,6 +206,26 @@ def test_a_stage_inside_its_reader_is_computed_at_every_read():
     assert inline.peak_bytes == 0
 
 
+def boxes(size):
+    previous = te.ImageParam("in", 2)
+    for number in range(1, 5):
+        near = [previous[Y + dy, X + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+        box = te.Func(f"box{number}")
+        box[Y, X] = sum(near[1:], near[0]) * (1 / 9)
+        previous = box
+    return te.lower("box4", [previous.realize(size, size)])
+
+
+def test_the_operations_of_four_boxes_in_tiles():
+    procedure = boxes(2048)
+    stages = "\n".join(f"compute_at('box{number}', 'box4_xo')" for number in (3, 2, 1))
+    found = []
+    for size in (16, 32, 64, 128, 256):
+        tiles = scheduled(procedure, f"tile('box4_y', 'box4_x', {size}, {size})\n{stages}")
+        found.append(f"{measure(tiles, procedure).operations_per_point:.1f}")
+    assert found == ["51.5", "43.2", "39.5", "37.7", "36.9"]
+
+
 def test_only_the_chosen_side_counts():
     value = Select(Binary("lt", Var("i"), whole(5)), mul(Load("x", (Var("i"),)), f32(2)), f32(0))
     found = measure(elementwise(value))
