@@ -17,6 +17,7 @@ from typing import Any
 import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import (
+    LOGIC,
     Allocate,
     Binary,
     Const,
@@ -395,7 +396,13 @@ def _expressions(node: Stmt) -> tuple[Expr, ...]:
 def _reads(node: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
     if isinstance(node, Load):
         yield Access(node.tensor, node.indices, loops, conditions, is_write=False)
-    if isinstance(node, Select) and condition_text(node.condition) is not None:
+    if isinstance(node, Binary) and node.op in LOGIC:
+        # The right side is evaluated only if the left one leaves the answer open.
+        open_answer = node.left if node.op == "and" else Unary("not", node.left)
+        yield from _reads(node.left, loops, conditions)
+        yield from _reads(node.right, loops, (*conditions, open_answer))
+        return
+    if isinstance(node, Select):
         # Only the chosen side is evaluated.
         yield from _reads(node.condition, loops, conditions)
         yield from _reads(node.then, loops, (*conditions, node.condition))

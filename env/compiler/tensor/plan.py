@@ -15,6 +15,7 @@ from kernelwright.env.compiler.ir.nodes import Const, Expr, For, If, Stmt, Store
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.demand import Box, Demand, UnboundedError, demand
+from kernelwright.env.compiler.poly.region import accesses
 from kernelwright.env.compiler.tensor.domain import Axis, Extent, free_extents
 from kernelwright.env.compiler.tensor.expression import TensorError
 from kernelwright.env.compiler.tensor.func import Func, Realization
@@ -62,15 +63,17 @@ def make_plan(name: str, outputs: Sequence[Output]) -> Plan:
     plan = Plan(_extents([*inputs, *computed], given))
     loops = _loop_names(tensors, computed, plan.extents)
     dtypes = {tensor.name: tensor.dtype for tensor in tensors}
-    nests: list[Stmt] = []
+    readers: dict[str, list[Stmt]] = {tensor.name: [] for tensor in tensors}
     for tensor in reversed(computed):
         reach = _Reach(tensor, plan.extents, dtypes, loops)
-        box, own = reach.realise(nests, given.get(id(tensor)))
+        box, own = reach.realise(readers[tensor.name], given.get(id(tensor)))
         plan.stages.insert(0, Realised(tensor, box, own))
-        nests += own
+        for nest in own:
+            for name in dict.fromkeys(access.tensor for access in accesses(nest)):
+                readers[name].append(nest)
     for source in inputs:
         reach = _Reach(source, plan.extents, dtypes, loops)
-        plan.inputs.append(Realised(source, reach.of_input(nests)))
+        plan.inputs.append(Realised(source, reach.of_input(readers[source.name])))
     return plan
 
 
@@ -83,7 +86,10 @@ def _in_order(name: str, outputs: Sequence[Output]) -> list[Indexed]:
             raise TensorError(f"expected computed outputs, found {found}")
         if not isinstance(output, Output):
             raise TensorError(f"expected computed outputs, found {output!r:.80}")
-        roots.append(output if isinstance(output, Stage) else output.func)
+        root = output if isinstance(output, Stage) else output.func
+        if any(root is other for other in roots):
+            raise TensorError(f"{name}: expected each output once, found {root.name} twice")
+        roots.append(root)
     if not roots:
         raise TensorError("expected at least one output")
     done: dict[int, Indexed] = {}

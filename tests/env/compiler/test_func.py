@@ -332,6 +332,7 @@ def updated(*updates, value=None, variables=(X,)):
 
 
 A, N = te.placeholder("a", (8,)), te.placeholder("n", (8,), "int32")
+F = func("f", A[X])
 R, Q = te.RDom("r", (1, 7)), te.RDom("q", (0, 2), (0, 3))
 WRONG = [
     (lambda: te.Func("a b"), "expected a name"),
@@ -374,6 +375,10 @@ WRONG = [
             "p", [func("g", func("f", A[X])[te.minimum(te.cast(N[X], "int64"), 3)]).realize(8)]
         ),
         r"f: expected bounds for index min\(int64\(n\[x\]\), 3\) \(axis 0\)",
+    ),
+    (
+        lambda: te.lower("p", [F.realize(3), F.realize((3, 2))]),
+        "p: expected each output once, found f twice",
     ),
     (lambda: te.RDom("r"), "r: expected at least one dimension"),
     (lambda: te.RDom("r", 4), "r: expected pairs of a least value and an extent, found 4"),

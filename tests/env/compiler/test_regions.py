@@ -218,6 +218,13 @@ def test_a_stage_that_reads_past_an_input_is_refused():
         te.lower("f", [wrong])
     guarded = te.compute("y", (8,), lambda i: te.select(i < 7, x[i + 1], x[i]))
     te.lower("f", [guarded])
+    short = te.compute("y", (8,), lambda i: te.select((i < 7) & (x[i + 1] > x[i]), x[i], 0.0))
+    te.lower("f", [short])
+    either = te.compute("y", (8,), lambda i: te.select((i > 6) | (x[i + 1] > x[i]), x[i], 0.0))
+    te.lower("f", [either])
+    # What memory says may keep an access from happening.
+    loaded = te.compute("y", (8,), lambda i: te.select(x[i] > 0.0, x[i + 1], x[i]))
+    te.lower("f", [loaded])
 
 
 def test_names_of_extents_are_checked_for_all_their_values():
