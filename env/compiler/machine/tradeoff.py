@@ -9,35 +9,26 @@ says so.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
-    Binary,
     Block,
     Call,
-    Expr,
     For,
     If,
-    Load,
-    LoopKind,
     Procedure,
-    Select,
     Stmt,
-    Store,
-    Unary,
-    children,
     loops,
 )
-from kernelwright.env.compiler.machine.domains import Domain, Points, count, shape_bytes
+from kernelwright.env.compiler.machine.domains import shape_bytes
 from kernelwright.env.compiler.machine.nest import EstimateError
+from kernelwright.env.compiler.machine.runs import Runs
 from kernelwright.env.compiler.poly.region import region, tensors_of
 from kernelwright.env.compiler.schedule.edit import carried, parts
-
-_AT_ONCE = frozenset(kind for kind in LoopKind if kind not in (LoopKind.SERIAL, LoopKind.UNROLLED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +94,8 @@ def measure(
     missing = sorted(set(procedure.extents) - set(known))
     if missing:
         raise EstimateError(f"expected values for the extents {', '.join(missing)}, found none")
-    runs = _Runs(procedure, known)
-    base = runs if definition is None else _Runs(definition, known)
+    runs = Runs(procedure, known)
+    base = runs if definition is None else Runs(definition, known)
     peak = _peak(procedure.body, known)
     outputs = [shape_bytes(t.shape, 1, known) for t in procedure.tensors if t.role == "output"]
     operations = Counter[str]()
@@ -124,121 +115,7 @@ def measure(
     )
 
 
-class _Runs:
-    """The stores of a procedure with their domains, and how often each runs."""
-
-    def __init__(self, procedure: Procedure, extents: Mapping[str, int]) -> None:
-        self._extents = extents
-        self._counted: dict[Domain, Points] = {}
-        self.is_exact = True
-        self.stores: list[tuple[Store, Domain]] = []
-        self.degrees: list[tuple[int, float]] = []
-        self.stored: dict[str, int] = defaultdict(int)
-        kinds = {loop.var: loop.kind for loop in loops(procedure)}
-        for store, domain in _stores(procedure.body, Domain()):
-            number = self.number(domain)
-            self.stores.append((store, domain))
-            self.stored[store.tensor] += number
-            at_once = {var for var, _ in domain.loops if kinds[var] in _AT_ONCE}
-            self.degrees.append((number, self.degree(domain, at_once)))
-
-    def degree(self, domain: Domain, at_once: Set[str]) -> float:
-        """How many iterations of a domain run at once if some of its loops do: the product of
-        their mean trip counts.
-        """
-        found = 1.0
-        for depth, (var, _) in enumerate(domain.loops):
-            if var in at_once:
-                runs = self.number(Domain(domain.loops[:depth]))
-                found *= self.number(Domain(domain.loops[: depth + 1])) / max(1, runs)
-        return max(1.0, found)
-
-    def number(self, domain: Domain) -> int:
-        """The points of a domain."""
-        if domain not in self._counted:
-            self._counted[domain] = count(domain, self._extents)
-        found = self._counted[domain]
-        self.is_exact = self.is_exact and found.is_exact
-        return found.number
-
-    def add_operations(self, store: Store, domain: Domain, into: Counter[str]) -> None:
-        """Count the operations of a store, its reduction's among them."""
-        number = self.number(domain)
-        into += self._of(store.value, domain, number)
-        if store.reduce is not None:
-            into[store.reduce] += number
-
-    def _of(self, node: Expr, domain: Domain, number: int) -> Counter[str]:
-        """The operations of a value that is computed at the points of a domain; of a choice those
-        of the side that is chosen.
-        """
-        found = Counter[str]()
-        match node:
-            case Load():
-                return found
-            case Select(condition, then, other):
-                found += self._of(condition, domain, number)
-                held, is_known = self._held(domain, condition)
-                if is_known:
-                    found += self._of(then, domain.where(condition), held)
-                    refused = domain.where(Unary("not", condition))
-                    return found + self._of(other, refused, number - held)
-                self.is_exact = False
-                return found + (self._of(then, domain, number) | self._of(other, domain, number))
-            case Binary(op, _, _) | Unary(op, _):
-                found[op] += number
-        for child in children(node):
-            found += self._of(child, domain, number)
-        return found
-
-    def _held(self, domain: Domain, condition: Expr) -> tuple[int, bool]:
-        part = domain.where(condition)
-        if part not in self._counted:
-            self._counted[part] = count(part, self._extents)
-        found = self._counted[part]
-        return found.number, found.is_exact
-
-    def loads(self, tensor: str, reader: str) -> int:
-        """How often the stores of ``reader`` read a tensor."""
-        total = 0
-        for store, domain in self.stores:
-            if store.tensor == reader:
-                total += sum(self.number(d) for d in _loads(store.value, tensor, domain))
-        return total
-
-
-def _loads(node: Expr, tensor: str, domain: Domain) -> Iterator[Domain]:
-    """Where a value reads a tensor."""
-    if isinstance(node, Load) and node.tensor == tensor:
-        yield domain
-    if isinstance(node, Select):
-        yield from _loads(node.condition, tensor, domain)
-        yield from _loads(node.then, tensor, domain.where(node.condition))
-        yield from _loads(node.other, tensor, domain.where(Unary("not", node.condition)))
-        return
-    for child in children(node):
-        yield from _loads(child, tensor, domain)
-
-
-def _stores(node: Stmt, domain: Domain) -> Iterator[tuple[Store, Domain]]:
-    """Every store with its domain."""
-    match node:
-        case Store():
-            yield node, domain
-        case For(var, extent, body, _):
-            yield from _stores(body, domain.inside(var, extent))
-        case If(condition, then):
-            yield from _stores(then, domain.where(condition))
-        case Block(items):
-            for item in items:
-                yield from _stores(item, domain)
-        case Allocate(_, body) | Call(_, body):
-            yield from _stores(body, domain)
-        case _:
-            return
-
-
-def _stages(runs: _Runs, base: _Runs) -> tuple[StageWork, ...]:
+def _stages(runs: Runs, base: Runs) -> tuple[StageWork, ...]:
     """Every stage of the definition; one that the schedule put into its readers is computed
     wherever they read it, as often as they are.
     """
@@ -296,7 +173,7 @@ def potential_parallelism(procedure: Procedure, extents: Mapping[str, int] | Non
     work, span = 0, 0.0
     for part in parts(procedure):
         free = {loop.var for loop in loops(part) if carried(part, loop.var) is None}
-        runs = _Runs(part, dict(extents or {}))
+        runs = Runs(part, dict(extents or {}))
         for _, domain in runs.stores:
             number = runs.number(domain)
             work, span = work + number, span + number / runs.degree(domain, free)

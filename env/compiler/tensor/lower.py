@@ -28,7 +28,8 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.demand import Box
 from kernelwright.env.compiler.tensor.index import moved, tidy
-from kernelwright.env.compiler.tensor.plan import Output, Realised, make_plan
+from kernelwright.env.compiler.tensor.order import Output
+from kernelwright.env.compiler.tensor.plan import Realised, make_plan
 from kernelwright.env.compiler.tensor.stage import Stage
 
 _Lows = Mapping[str, tuple[Expr, ...]]

@@ -7,7 +7,7 @@ that is read of it; what its updates touch belongs to the box.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernelwright.env.compiler.ir import nodes
@@ -16,9 +16,18 @@ from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.demand import Box, Demand, UnboundedError, demand
 from kernelwright.env.compiler.poly.region import accesses
-from kernelwright.env.compiler.tensor.domain import Axis, Extent, free_extents
+from kernelwright.env.compiler.tensor.domain import Axis
 from kernelwright.env.compiler.tensor.expression import TensorError
-from kernelwright.env.compiler.tensor.func import Func, Realization
+from kernelwright.env.compiler.tensor.func import Realization
+from kernelwright.env.compiler.tensor.order import (
+    Computed,
+    LoopNames,
+    Output,
+    check_names,
+    extents_of,
+    in_order,
+    loop_names,
+)
 from kernelwright.env.compiler.tensor.stage import (
     Definition,
     ImageParam,
@@ -26,9 +35,6 @@ from kernelwright.env.compiler.tensor.stage import (
     Placeholder,
     Stage,
 )
-
-Computed = Stage | Func
-Output = Stage | Realization
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +61,13 @@ def make_plan(name: str, outputs: Sequence[Output]) -> Plan:
     Raises:
         TensorError: if names collide, a region has no bounds, or a tensor is read outside its own.
     """
-    tensors = _in_order(name, outputs)
+    tensors = in_order(name, outputs)
     computed = [each for each in tensors if isinstance(each, Computed)]
     inputs = [each for each in tensors if not isinstance(each, Computed)]
-    _check_names(name, tensors)
+    check_names(name, tensors)
     given = {id(o.func): Box(o.low, o.shape) for o in outputs if isinstance(o, Realization)}
-    plan = Plan(_extents([*inputs, *computed], given))
-    loops = _loop_names(tensors, computed, plan.extents)
+    plan = Plan(extents_of([*inputs, *computed], given))
+    loops = loop_names(tensors, computed, plan.extents)
     dtypes = {tensor.name: tensor.dtype for tensor in tensors}
     readers: dict[str, list[Stmt]] = {tensor.name: [] for tensor in tensors}
     for tensor in reversed(computed):
@@ -77,122 +83,6 @@ def make_plan(name: str, outputs: Sequence[Output]) -> Plan:
     return plan
 
 
-def _in_order(name: str, outputs: Sequence[Output]) -> list[Indexed]:
-    """Every tensor after those that it reads, each once."""
-    roots: list[Indexed] = []
-    for output in outputs:
-        if isinstance(output, Func):
-            found = f"{output!r}; give it a region, as in {output.name}.realize(64, 64)"
-            raise TensorError(f"expected computed outputs, found {found}")
-        if not isinstance(output, Output):
-            raise TensorError(f"expected computed outputs, found {output!r:.80}")
-        root = output if isinstance(output, Stage) else output.func
-        if any(root is other for other in roots):
-            raise TensorError(f"{name}: expected each output once, found {root.name} twice")
-        roots.append(root)
-    if not roots:
-        raise TensorError("expected at least one output")
-    done: dict[int, Indexed] = {}
-    open_tensors: dict[int, Indexed] = {}
-    waiting: list[tuple[Indexed | None, Iterator[Indexed]]] = [(None, iter(roots))]
-    # Written out, as pipelines may be deeper than Python's stack.
-    while waiting:
-        tensor, below = waiting[-1]
-        following = next(below, None)
-        if following is None:
-            waiting.pop()
-            if tensor is not None:
-                done[id(tensor)] = tensor
-                del open_tensors[id(tensor)]
-        elif id(following) in open_tensors:
-            chain = [t.name for t in open_tensors.values()]
-            chain = [*chain[chain.index(following.name) :], following.name]
-            found = " reads ".join(chain)
-            raise TensorError(f"{name}: expected no tensor that reads itself, found {found}")
-        elif id(following) not in done:
-            open_tensors[id(following)] = following
-            waiting.append((following, iter(_read(following))))
-    return list(done.values())
-
-
-def _read(tensor: Indexed) -> list[Indexed]:
-    if isinstance(tensor, Func) and not tensor.definitions:
-        raise TensorError(f"{tensor.name}: expected a definition, found none")
-    sources = tensor.sources if isinstance(tensor, Computed) else ()
-    return [source for source in sources if isinstance(source, Indexed)]
-
-
-def _check_names(name: str, tensors: Sequence[Indexed]) -> None:
-    seen: set[str] = set()
-    for tensor in tensors:
-        if tensor.name in seen:
-            raise TensorError(f"{name}: expected distinct names, found two tensors {tensor.name!r}")
-        seen.add(tensor.name)
-
-
-def _extents(tensors: Sequence[Indexed], given: dict[int, Box]) -> tuple[str, ...]:
-    """The extents by name: first those of shapes, in their order, then those of domains and
-    expressions.
-    """
-    found: dict[str, None] = {}
-
-    def add(*sizes: Expr) -> None:
-        found.update(dict.fromkeys(n for size in sizes for n in free_extents(size)))
-
-    for tensor in tensors:
-        if isinstance(tensor, Placeholder | Stage):
-            add(*tensor.shape, *tensor.low)
-        elif id(tensor) in given:
-            add(*given[id(tensor)].extent, *given[id(tensor)].low)
-    for tensor in tensors:
-        if isinstance(tensor, Computed):
-            for definition in tensor.definitions:
-                add(*(size for axis in definition.axes for size in (axis.extent, axis.low)))
-            found.update(dict.fromkeys(s.name for s in tensor.sources if isinstance(s, Extent)))
-    return tuple(found)
-
-
-_LoopNames = dict[tuple[int, int], dict[str, str]]
-
-
-def _loop_names(
-    tensors: Sequence[Indexed], computed: Sequence[Computed], extents: tuple[str, ...]
-) -> _LoopNames:
-    """A name of its own for every loop, by tensor and number of definition: the variable's, with
-    the tensor's in front where it is taken.
-    """
-    taken = {*extents, *(tensor.name for tensor in tensors)}
-
-    def fresh(wanted: str, stage: str) -> str:
-        name = wanted if wanted not in taken else f"{stage}_{wanted}"
-        number = 2
-        while name in taken:
-            name, number = f"{stage}_{wanted}{number}", number + 1
-        taken.add(name)
-        return name
-
-    found: _LoopNames = {}
-    for tensor in computed:
-        numbered = sorted(enumerate(tensor.definitions), key=lambda each: each[1].suffix != "")
-        for number, definition in numbered:
-            variables = (*definition.pure, *(axis.name for axis in definition.axes))
-            _check_variables(tensor, variables)
-            names = {v: fresh(v + definition.suffix, tensor.name) for v in variables}
-            found[id(tensor), number] = names
-    return found
-
-
-def _check_variables(tensor: Computed, variables: tuple[str, ...]) -> None:
-    known = {source.name for source in tensor.sources if isinstance(source, Extent)}
-    for number, variable in enumerate(variables):
-        if variable in known or variable in variables[:number]:
-            what = "an extent" if variable in known else "another"
-            raise TensorError(
-                f"{tensor.name}: expected a variable with a name of its own, found {variable!r} "
-                f"beside {what} of that name"
-            )
-
-
 @dataclass(frozen=True, slots=True)
 class _Reach:
     """The region of one tensor."""
@@ -200,7 +90,7 @@ class _Reach:
     tensor: Indexed
     extents: tuple[str, ...]
     dtypes: dict[str, str]
-    loops: _LoopNames
+    loops: LoopNames
 
     def realise(self, readers: Sequence[Stmt], given: Box | None) -> tuple[Box, tuple[Stmt, ...]]:
         """The box of a computed tensor, and its nests."""

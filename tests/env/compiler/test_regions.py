@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from test_codegen import compiled, needs_cc
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.ir.interpret import interpret
+from kernelwright.env.compiler.ir.interpret import interpret, whole_value
 from kernelwright.env.compiler.poly.demand import demand
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.tensor import TensorError
@@ -84,26 +85,24 @@ STEPS = {
 }
 
 
-def needed(steps, first, count):
-    """The coordinates that every stage is needed at, one by one, from the output backwards."""
-    here = set(range(first, first + count))
-    found = [here]
-    for step in reversed(steps):
-        here = {place for i in here for place in STEPS[step][1](i)}
-        found.append(here)
-    return found[::-1]
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    steps=st.lists(st.sampled_from(list(STEPS)), min_size=1, max_size=6),
-    first=st.integers(-5, 9),
-    count=st.integers(1, 12),
-)
-def test_a_region_is_the_least_box_around_what_is_read(steps, first, count):
-    stages = [te.ImageParam("source", 1)]
+def chain(steps):
+    stages = [te.ImageParam("source", 1, "int64")]
     for number, step in enumerate(steps):
         stages.append(func(f"f{number}", STEPS[step][0](stages[-1]), X))
+    return stages
+
+
+CHAINS = {
+    "steps": st.lists(st.sampled_from(list(STEPS)), min_size=1, max_size=6),
+    "first": st.integers(-5, 9),
+    "count": st.integers(1, 12),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(**CHAINS)
+def test_a_region_is_the_least_box_around_what_is_read(steps, first, count):
+    stages = chain(steps)
     boxes = te.regions([stages[-1].realize((first, count))])
     # The output's region is given; what an inner stage is computed on is a whole box.
     places = set(range(first, first + count))
@@ -112,8 +111,30 @@ def test_a_region_is_the_least_box_around_what_is_read(steps, first, count):
         low, high = min(places), max(places)
         places = set(range(low, high + 1))
         assert te.print_box(boxes[stage.name]) == f"[{low}, {high + 1})"
-    numbered = te.regions([stages[-1].realize((first, "n"))])
-    assert set(numbered) == set(boxes)
+
+
+@settings(max_examples=80, deadline=None)
+@given(**CHAINS, named=st.booleans())
+def test_a_pipeline_computes_the_function_that_it_defines(steps, first, count, named):
+    """Element by element, over unbounded space, with arrays of all regions in between."""
+    output = chain(steps)[-1].realize((first, "n" if named else count))
+    extents = {"n": count} if named else {}
+    box = te.regions([output])["source"]
+    low, size = (whole_value(part[0], extents) for part in (box.low, box.extent))
+    data = np.random.default_rng(0).integers(-9, 9, size)
+
+    @functools.cache
+    def value(depth, i):
+        if depth == 0:
+            assert low <= i < low + size
+            return int(data[i - low])
+        return sum(value(depth - 1, place) for place in STEPS[steps[depth - 1]][1](i))
+
+    procedure = te.lower("chain", [output])
+    got = interpret(procedure, {"source": data}, extents)
+    assert next(iter(got.values())).tolist() == [
+        value(len(steps), i) for i in range(first, first + count)
+    ]
 
 
 def pyramid(source, levels):
