@@ -23,6 +23,7 @@ from kernelwright.env.compiler.codegen.expression import (
     depends_on,
     step_of,
 )
+from kernelwright.env.compiler.codegen.hoist import divisions, named
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.interpret import whole_value
@@ -156,6 +157,7 @@ class _Emitter:
         self.expressions = Expressions(procedure)
         self._level = 0
         self._stack_bytes = 0
+        self._hoisted_count = 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._level + text)
@@ -183,12 +185,13 @@ class _Emitter:
             case For(var, extent, body, LoopKind.UNROLLED):
                 for copy in self._copies(var, extent, body):
                     self.statement(copy)
-            case For(var, extent, body, kind):
+            case For(var, extent, _, kind):
                 pragma = "#pragma omp parallel for schedule(static)"
+                inside = self._hoisted(node)
                 self._loop(
                     var,
                     extent,
-                    lambda: self.statement(body),
+                    lambda: self.statement(inside),
                     pragma if kind is LoopKind.PARALLEL else None,
                 )
             case If(condition, then):
@@ -234,6 +237,16 @@ class _Emitter:
         if loaded:
             self._level -= 1
             self.line("}")
+
+    def _hoisted(self, loop: For) -> Stmt:
+        """A loop's body, with what no iteration changes of its places computed in front."""
+        held: dict[Expr, str] = {}
+        for division in divisions(loop):
+            held[division] = names.hoisted(self._hoisted_count)
+            self._hoisted_count += 1
+            text = self.expressions.scalar(division, LOOSE)
+            self.line(f"const int64_t {held[division]} = {text};")
+        return named(loop.body, held) if held else loop.body
 
     def _copies(self, var: str, extent: Expr, body: Stmt) -> Iterator[Stmt]:
         count = simplify(extent)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.hoist import is_natural
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
@@ -114,6 +115,12 @@ class Expressions:
             case Binary("min" | "max" as op, left, right):
                 helper = self.extremum(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"
+            case Binary("floordiv" | "mod" as op, left, Const(value, "int64")) if (
+                value > 0 and is_natural(left)
+            ):
+                sign = "/" if op == "floordiv" else "%"
+                text = f"{_wide(left)}{self.scalar(left, 14 if _wide(left) else 13)} {sign} {value}"
+                return f"({text})" if outer > 13 else text
             case Binary("floordiv" | "mod" as op, left, right):
                 helper = self._integer_helper(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"

@@ -10,6 +10,7 @@ from kernelwright.env.compiler.ir.names import is_free, is_free_function
 __all__ = [
     "extent",
     "floor_division",
+    "hoisted",
     "is_free",
     "is_free_function",
     "maximum",
@@ -48,3 +49,8 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
+
+
+def hoisted(number: int) -> str:
+    """A remainder or quotient that was computed in front of a loop."""
+    return f"kw_at_{number}"

@@ -6,16 +6,19 @@ others a choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Select, Var
-from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, simplify, whole
+from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, whole
+from kernelwright.env.compiler.poly.linear import cancelled
 from kernelwright.env.compiler.poly.model import isl_name, variable_name
 
 _OPERATIONS = {
+    isl.ast_expr_op_type.add: "add",
+    isl.ast_expr_op_type.sub: "sub",
     isl.ast_expr_op_type.mul: "mul",
     isl.ast_expr_op_type.div: "floordiv",
     isl.ast_expr_op_type.fdiv_q: "floordiv",
@@ -35,7 +38,6 @@ _OPERATIONS = {
 # isl's stubs do not know the two operators whose names Python reserves.
 _OPERATIONS[getattr(isl.ast_expr_op_type, "and_")] = "and"  # noqa: B009
 _OPERATIONS[getattr(isl.ast_expr_op_type, "or_")] = "or"  # noqa: B009
-_SUMS = (isl.ast_expr_op_type.add, isl.ast_expr_op_type.sub)
 _CHOICES = (isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select)
 
 
@@ -144,11 +146,11 @@ def from_extremum(value: Extremum) -> Expr:
     if value.terms:
         return _chain(value.op, [_from_affine(aff, build) for aff in value.terms])
     exact = value.exact.gist_params(domain).coalesce()
-    return simplify(_from_ast(build.expr_from_pw_aff(exact)))
+    return cancelled(_from_ast(build.expr_from_pw_aff(exact)))
 
 
 def _from_affine(affine: isl.Aff, build: isl.AstBuild) -> Expr:
-    return simplify(_from_ast(build.expr_from_pw_aff(isl.PwAff.from_aff(affine))))
+    return cancelled(_from_ast(build.expr_from_pw_aff(isl.PwAff.from_aff(affine))))
 
 
 def _chain(op: str, items: list[Expr]) -> Expr:
@@ -163,7 +165,7 @@ def _chain(op: str, items: list[Expr]) -> Expr:
 def from_set(values: isl.Set) -> Expr:
     """The condition that parameters are in a set."""
     build = isl.AstBuild.from_context(isl.Set.universe(values.get_space().params()))
-    return simplify(_condition(_from_ast(build.expr_from_set(values))))
+    return cancelled(_condition(_from_ast(build.expr_from_set(values))))
 
 
 def _condition(node: Expr) -> Expr:
@@ -180,11 +182,11 @@ def _from_ast(node: isl.AstExpr) -> Expr:
     if kind == isl.ast_expr_type.id:
         return Var(variable_name(node.get_id().get_name()))
     op = isl.ast_expr_op_type(node.get_op_type())
-    if op in (*_SUMS, isl.ast_expr_op_type.minus):
-        return _sum(node)
     arguments = [_from_ast(node.get_op_arg(i)) for i in range(node.get_op_n_arg())]
     if op in _CHOICES:
         return Select(_condition(arguments[0]), arguments[1], arguments[2])
+    if op == isl.ast_expr_op_type.minus:
+        return Binary("sub", whole(0), arguments[0])
     name = _OPERATIONS[op]
     if name == "mul" and isinstance(arguments[0], Const):
         arguments.reverse()
@@ -194,48 +196,6 @@ def _from_ast(node: isl.AstExpr) -> Expr:
     for each in arguments[1:]:
         out = Binary(name, out, each)
     return _comparison(out)
-
-
-def _sum(node: isl.AstExpr) -> Expr:
-    """A sum as people write it: what is added, what is subtracted, then the number; ``34 - i * 16``
-    where nothing else is added.
-    """
-    number = 0
-    added: list[Expr] = []
-    subtracted: list[Expr] = []
-    for sign, term in _terms(node, 1):
-        match term:
-            case Const(value, "int64"):
-                number += sign * int(value)
-                continue
-            case Binary("mul", factor, Const(value, "int64")) if int(value) < 0:
-                sign, term = -sign, simplify(Binary("mul", factor, whole(-int(value))))
-        (added if sign > 0 else subtracted).append(term)
-    if not added or (number > 0 and not subtracted):
-        added.append(whole(number))
-        number = 0
-    out: Expr = added[0]
-    for term in added[1:]:
-        out = Binary("add", out, term)
-    for term in subtracted:
-        out = Binary("sub", out, term)
-    if number:
-        out = Binary("add" if number > 0 else "sub", out, whole(abs(number)))
-    return out
-
-
-def _terms(node: isl.AstExpr, sign: int) -> Iterator[tuple[int, Expr]]:
-    is_operation = isl.ast_expr_type(node.get_type()) == isl.ast_expr_type.op
-    op = isl.ast_expr_op_type(node.get_op_type()) if is_operation else None
-    if op == isl.ast_expr_op_type.minus:
-        yield from _terms(node.get_op_arg(0), -sign)
-        return
-    if op not in _SUMS:
-        yield sign, _from_ast(node)
-        return
-    yield from _terms(node.get_op_arg(0), sign)
-    second = sign if op == isl.ast_expr_op_type.add else -sign
-    yield from _terms(node.get_op_arg(1), second)
 
 
 def _comparison(node: Expr) -> Expr:

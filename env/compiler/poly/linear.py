@@ -88,7 +88,11 @@ def _inside(node: Expr) -> Expr:
     """A term with its own operands as sums."""
     if isinstance(node, Const | Var):
         return node
-    return simplify(rebuild(node, tuple(cancelled(child) for child in children(node))))
+    operands = tuple(cancelled(child) for child in children(node))
+    if isinstance(node, Binary) and node.op in ("min", "max") and is_whole(node):
+        # One spelling of what is the same, the number first.
+        operands = tuple(sorted(operands, key=lambda each: not isinstance(each, Const)))
+    return simplify(rebuild(node, operands))
 
 
 def cancelled(node: Expr) -> Expr:

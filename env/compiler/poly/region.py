@@ -230,6 +230,73 @@ def region_of(
     return Region(tensor.name, tuple(intervals), _condition(touched, context, intervals))
 
 
+def interval_of(
+    index: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
+) -> Interval | None:
+    """The values of a whole-number expression over loops under guards, None if it has none or they
+    have no affine bounds.
+    """
+    index = linear(index).expression
+    if affine_text(index) is None:
+        return None
+    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    values = _values(loops, conditions, (linear(index),), around)
+    known = values.dim_has_lower_bound(isl.dim_type.set, 0) and not values.is_empty()
+    if not known or not values.dim_has_upper_bound(isl.dim_type.set, 0):
+        return None
+    plain = _values(loops, conditions, (linear(index),), Context(around.parameters))
+    return _interval((values, values), (plain, plain), context, around)
+
+
+def box_of(name: str, values: isl.Set, around: Context) -> tuple[Region, bool]:
+    """The least box around a set of places by what is fixed, and whether it holds no other place.
+
+    Every axis of the set must be bounded.
+    """
+    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    values = values.intersect_params(context).coalesce()
+    count = values.dim(isl.dim_type.set)
+    intervals, box = [], isl.Set.universe(values.get_space())
+    for axis in range(count):
+        alone = values.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
+        alone = alone.project_out(isl.dim_type.set, 0, axis).coalesce()
+        intervals.append(_interval((alone, alone), (alone, alone), context, around))
+        filled = _filled(alone)
+        filled = filled.insert_dims(isl.dim_type.set, 0, axis)
+        filled = filled.add_dims(isl.dim_type.set, count - axis - 1)
+        box = box.intersect(filled)
+    region = Region(name, tuple(intervals), _condition(values, context, intervals))
+    return region, bool(box.intersect_params(values.params()).is_subset(values))
+
+
+def holds_first(
+    loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
+) -> Expr | None:
+    """The condition under which the first iterations of loops, all at 0, run under their guards;
+    None if it is not affine.
+    """
+    texts = [condition_text(condition) for condition in conditions]
+    texts += [condition_text(Binary("lt", whole(0), loop.extent)) for loop in loops]
+    texts += [f"{isl_name(loop.var)} = 0" for loop in loops]
+    known = [text for text in texts if text is not None]
+    if len(known) < len(texts):
+        return None
+    names = ", ".join(isl_name(loop.var) for loop in loops)
+    parameters = ", ".join(map(isl_name, around.parameters))
+    bound = f"exists {names}: {' and '.join(known)}" if names else " and ".join(known) or "true"
+    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    first = isl.Set(f"[{parameters}] -> {{ : {bound} }}").intersect(context)
+    return TRUE if context.is_subset(first) else from_set(first.gist_params(context))
+
+
+def _filled(values: isl.Set) -> isl.Set:
+    """All whole numbers between the least and the greatest of a set."""
+    low, high = values.dim_min(0), values.dim_max(0)
+    up = isl.Map("{ [a] -> [b] : a <= b }")
+    down = isl.Map("{ [a] -> [b] : a >= b }")
+    return isl.Set.from_pw_aff(low).apply(up).intersect(isl.Set.from_pw_aff(high).apply(down))
+
+
 def _domain(found: list[Access], around: Context) -> isl.Set:
     """The values of what is fixed for which anything is touched."""
     out = isl.Set.empty(context_set(around.parameters, ()).get_space())
@@ -298,7 +365,7 @@ def _limits(loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Contex
 
 
 def _least_of(node: Expr) -> tuple[Expr, ...]:
-    """Expressions of which this is the least: below it is below each, without a case distinction."""
+    """Expressions of which this is the least: what is below it is below each of them."""
     match node:
         case Binary("min", left, right):
             return (*_least_of(left), *_least_of(right))
@@ -364,7 +431,7 @@ def accesses(statement: Stmt) -> Iterator[Access]:
 
 def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
     for expression in _expressions(node):
-        yield from _reads(expression, loops, conditions)
+        yield from reads_of(expression, loops, conditions)
     match node:
         case Store(tensor, indices, _, reduce):
             if reduce is not None:
@@ -393,7 +460,10 @@ def _expressions(node: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
-def _reads(node: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
+def reads_of(
+    node: Expr, loops: tuple[For, ...] = (), conditions: tuple[Expr, ...] = ()
+) -> Iterator[Access]:
+    """The reads of an expression under loops and guards, and under those of its own choices."""
     if isinstance(node, Load):
         yield Access(node.tensor, node.indices, loops, conditions, is_write=False)
     if isinstance(node, Binary) and node.op in LOGIC:
@@ -404,9 +474,9 @@ def _reads(node: Expr, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> 
         return
     if isinstance(node, Select):
         # Only the chosen side is evaluated.
-        yield from _reads(node.condition, loops, conditions)
-        yield from _reads(node.then, loops, (*conditions, node.condition))
-        yield from _reads(node.other, loops, (*conditions, Unary("not", node.condition)))
+        yield from reads_of(node.condition, loops, conditions)
+        yield from reads_of(node.then, loops, (*conditions, node.condition))
+        yield from reads_of(node.other, loops, (*conditions, Unary("not", node.condition)))
         return
     for child in children(node):
-        yield from _reads(child, loops, conditions)
+        yield from reads_of(child, loops, conditions)

@@ -18,4 +18,8 @@ DIRECTIVES: dict[str, str] = {
     "compute_root": "kernelwright.env.compiler.schedule.place:compute_root",
     "compute_inline": "kernelwright.env.compiler.schedule.place:compute_inline",
     "compute_at": "kernelwright.env.compiler.schedule.place:compute_at",
+    "reverse_compute_at": "kernelwright.env.compiler.schedule.reverse:reverse_compute_at",
+    "store_root": "kernelwright.env.compiler.schedule.store:store_root",
+    "store_at": "kernelwright.env.compiler.schedule.store:store_at",
+    "fold_storage": "kernelwright.env.compiler.schedule.fold:fold_storage",
 }

@@ -28,6 +28,13 @@ def spare_half(loop: str, end: str, taken: Collection[str] = ()) -> str:
     return _spare(taken, f"{loop}{end}", f"{loop}_{end}")
 
 
+def spare_first(loop: str, taken: Collection[str]) -> str:
+    """The first name that is not taken of a loop that runs in front of others for what the first
+    iteration needs.
+    """
+    return _spare(taken, f"{loop}_first")
+
+
 def spare_fused(loop: str, inner: str, taken: Collection[str] = ()) -> str:
     """The first name of two loops that became one that is not taken."""
     return _spare(taken, f"{loop}_{inner}")

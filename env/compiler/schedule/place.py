@@ -10,6 +10,7 @@ from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
+    Call,
     Expr,
     For,
     If,
@@ -38,6 +39,7 @@ from kernelwright.env.compiler.schedule.producer import (
     narrowed,
     path_to,
     producer_of,
+    replaced_statement,
     scope_of,
     without,
 )
@@ -111,8 +113,6 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
 
     def expand(node: Expr) -> Expr:
         below = children(node)
-        if not below:
-            return node
         new = tuple(expand(child) for child in below)
         changed = any(a is not b for a, b in zip(new, below, strict=True))
         out = rebuild(node, new) if changed else node
@@ -126,7 +126,7 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
         reason = f"expected at most {MAX_INLINED} operations inlined, found {count}"
         raise ScheduleError("compute_inline", reason)
     inlined = map_statements(body, expand)
-    return finish("compute_inline", _replaced(procedure, allocate, inlined))
+    return finish("compute_inline", replaced_statement(procedure, allocate, inlined))
 
 
 def _only_store(producer: Producer) -> Store:
@@ -143,26 +143,6 @@ def _only_store(producer: Producer) -> Store:
     if node.reduce is not None:
         raise ScheduleError(op, f"{name} is a reduction: it has no one value to write where it is")
     return node
-
-
-def _replaced(procedure: Procedure, old: Stmt, new: Stmt) -> Procedure:
-    """The procedure with one statement replaced."""
-
-    def build(node: Stmt) -> Stmt:
-        if node is old:
-            return new
-        match node:
-            case Block(items):
-                return Block(tuple(build(item) for item in items))
-            case Allocate(tensor, body):
-                return Allocate(tensor, build(body))
-            case For(var, extent, body, kind):
-                return For(var, extent, build(body), kind)
-            case If(condition, then):
-                return If(condition, build(then))
-        return node
-
-    return replace(procedure, body=build(procedure.body))
 
 
 def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
@@ -204,13 +184,24 @@ def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
     producer = producer_of(op, allocate)
     check_inputs(op, producer)
     _check_readers(op, producer, target)
-    _check_lanes(op, procedure, target)
-    box = region_of(target.body, allocate.tensor, context_of(procedure, loop), writes=False)
+    check_lanes(op, procedure, target)
+    around = context_of(procedure, loop)
+    guards, body = [], target.body
+    while isinstance(body, If) and not loads(replace(body, then=Block(())), tensor):
+        guards.append(body.condition)
+        body = body.then
+    around = replace(around, conditions=(*around.conditions, *guards))
+    # Of what is not affine, no more than is computed now.
+    computed = replace(allocate.tensor, shape=producer.extents)
+    box = region_of(body, computed, around, writes=False)
     if box is None:
         raise ScheduleError(op, f"loop {loop} does not read {tensor}")
-    inside = replace(target, body=placed(producer, box, target.body))
+    inside = placed(producer, box, body)
+    for guard in reversed(guards):
+        inside = If(guard, inside)
     rest = without(allocate.body, producer.writers)
-    return finish(op, _replaced(procedure, allocate, _with_loop(rest, loop, inside)))
+    rest = _with_loop(rest, loop, replace(target, body=inside))
+    return finish(op, replaced_statement(procedure, allocate, rest))
 
 
 def _with_loop(node: Stmt, loop: str, new: For) -> Stmt:
@@ -228,7 +219,11 @@ def placed(producer: Producer, box: Region, body: Stmt) -> Stmt:
     if box.condition != TRUE:
         computed = If(box.condition, computed)
     offsets = {axis: difference(zero, span.low) for axis, span in spans.items()}
-    local = replace(tensor, shape=tuple(axis.most for axis in box.axes))
+    shape = tuple(
+        axis.most if axis.reason is None else size
+        for axis, size in zip(box.axes, tensor.shape, strict=True)
+    )
+    local = replace(tensor, shape=shape)
     return Allocate(local, Block((computed, moved_loads(body, tensor.name, offsets))))
 
 
@@ -257,8 +252,15 @@ def _read_outside(op: str, name: str, statement: Stmt, target: For) -> ScheduleE
     return ScheduleError(op, reason, f"what {place} reads would not have been computed")
 
 
-def _check_lanes(op: str, procedure: Procedure, target: For) -> None:
+def check_lanes(op: str, procedure: Procedure, target: For) -> None:
+    """Refuse to compute a stage in each lane of a vectorized loop, or in what an instruction does.
+
+    Raises:
+        ScheduleError: if a loop or one around it is vectorized or part of an instruction.
+    """
     for node in path_to(procedure.body, target) or ():
         if isinstance(node, For) and node.kind is LoopKind.VECTORIZED:
             reason = f"loop {node.var} is vectorized: its lanes cannot each hold a temporary"
             raise ScheduleError(op, reason)
+        if isinstance(node, Call):
+            raise ScheduleError(op, f"loop {target.var} is part of {node.instruction}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
@@ -23,6 +23,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Load,
     LoopKind,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -35,7 +36,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import EMPTY
+from kernelwright.env.compiler.ir.simplify import EMPTY, whole
 from kernelwright.env.compiler.poly.linear import difference, replaced, total
 from kernelwright.env.compiler.poly.region import accesses
 
@@ -44,13 +45,14 @@ Path = tuple[Stmt, ...]
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """The statements that compute a temporary, in order, and which of their loops runs over which
-    axis.
+    """The statements that compute a temporary, in order, which of their loops runs over which axis,
+    and how far along each axis.
     """
 
     allocate: Allocate
     writers: tuple[Stmt, ...]
     axes: tuple[tuple[str, int], ...]
+    extents: tuple[Expr, ...]
 
     @property
     def tensor(self) -> Tensor:
@@ -67,10 +69,12 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
     """The allocation of a temporary.
 
     Raises:
-        ScheduleError: if there is none of that name; it lists the temporaries and the nearest.
+        ScheduleError: if there is none of that name; it lists the temporaries and the nearest. Also
+            if an instruction or a prefetch knows where its elements lie.
     """
     known = {s.tensor.name: s for s in statements(procedure.body) if isinstance(s, Allocate)}
     if name in known:
+        _check_uses(op, known[name])
         return known[name]
     declared = {t.name: t.role for t in procedure.tensors}
     listed = ", ".join(known) or "none"
@@ -81,6 +85,16 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
     near = difflib.get_close_matches(str(name), known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ScheduleError(op, f"expected one of the temporaries {listed}, found {name!r}{hint}")
+
+
+def _check_uses(op: str, allocate: Allocate) -> None:
+    """Refuse what knows where a temporary's elements lie in memory."""
+    name = allocate.tensor.name
+    for node in statements(allocate.body):
+        if isinstance(node, Prefetch) and node.tensor == name:
+            raise ScheduleError(op, f"{name} is prefetched: place it first")
+        if isinstance(node, Call) and any(a.tensor == name for a in accesses(node)):
+            raise ScheduleError(op, f"{node.instruction} works on {name}: place it first")
 
 
 def scope_of(node: Stmt) -> Iterator[Stmt]:
@@ -160,9 +174,11 @@ def producer_of(op: str, allocate: Allocate) -> Producer:
         if place < last and loads(statement, name):
             raise ScheduleError(op, f"{name} is written again after it was read")
     axes: dict[str, int] = {}
+    extents: dict[int, Expr] = {}
     for writer in writers:
-        _check_writer(op, writer, allocate.tensor, axes)
-    return Producer(allocate, writers, tuple(axes.items()))
+        _check_writer(op, writer, allocate.tensor, axes, extents)
+    sizes = tuple(extents[axis] for axis in range(len(allocate.tensor.shape)))
+    return Producer(allocate, writers, tuple(axes.items()), sizes)
 
 
 def _mixed(statement: Stmt, name: str) -> bool:
@@ -171,7 +187,9 @@ def _mixed(statement: Stmt, name: str) -> bool:
     return any(loads(s, name) for s in others)
 
 
-def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -> None:
+def _check_writer(
+    op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int], extents: dict[int, Expr]
+) -> None:
     for path, store in _stores(writer, ()):
         inside = [node for node in path if isinstance(node, Allocate)]
         if store.tensor != tensor.name:
@@ -181,7 +199,7 @@ def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -
                     op, f"the loops that compute {tensor.name} write {store.tensor} too"
                 )
             continue
-        _check_store(op, path, store, tensor, axes)
+        _check_store(op, path, store, tensor.name, axes, extents)
     for path, store in _stores(writer, ()):
         own = [n for n in path if isinstance(n, Allocate) and n.tensor.name == store.tensor]
         if own:
@@ -192,14 +210,13 @@ def _check_writer(op: str, writer: Stmt, tensor: Tensor, axes: dict[str, int]) -
                 raise ScheduleError(op, reason)
 
 
-def _check_store(op: str, path: Path, store: Store, tensor: Tensor, axes: dict[str, int]) -> None:
-    name = tensor.name
+def _check_store(
+    op: str, path: Path, store: Store, name: str, axes: dict[str, int], extents: dict[int, Expr]
+) -> None:
     for node in path:
         if isinstance(node, If):
             reason = f"{name} is computed under the guard {print_expr(node.condition)}"
             raise ScheduleError(op, f"{reason}: place it first, and split its loops then")
-        if isinstance(node, Call):
-            raise ScheduleError(op, f"{name} is computed by {node.instruction}: place it first")
     around = {node.var: node for node in path if isinstance(node, For)}
     for axis, index in enumerate(store.indices):
         loop = around.get(index.name) if isinstance(index, Var) else None
@@ -210,10 +227,10 @@ def _check_store(op: str, path: Path, store: Store, tensor: Tensor, axes: dict[s
         if loop.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
             reason = f"loop {loop.var} of {name} is {loop.kind}, and its extent would change"
             raise ScheduleError(op, f"{reason}: place {name} first")
-        if difference(loop.extent, tensor.shape[axis]) != difference(loop.extent, loop.extent):
-            found = f"{print_expr(loop.extent)} of {print_expr(tensor.shape[axis])}"
-            reason = f"expected all of {name} computed, found {found} places on axis {axis}"
-            raise ScheduleError(op, reason)
+        size = extents.setdefault(axis, loop.extent)
+        if difference(loop.extent, size) != whole(0):
+            found = f"{print_expr(loop.extent)} and {print_expr(size)}"
+            raise ScheduleError(op, f"expected one extent of {name} on axis {axis}, found {found}")
         axes[loop.var] = axis
     used = [index.name for index in store.indices if isinstance(index, Var)]
     if len(set(used)) != len(used):
@@ -335,3 +352,26 @@ def moved_loads(node: Stmt, tensor: str, offsets: Mapping[int, Expr]) -> Stmt:
         return out
 
     return map_statements(node, move)
+
+
+def replaced_statement(procedure: Procedure, old: Stmt, new: Stmt) -> Procedure:
+    """The procedure with one statement replaced."""
+    return replace(procedure, body=with_replaced(procedure.body, old, new))
+
+
+def with_replaced(node: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """A statement with one in it replaced."""
+    if node is old:
+        return new
+    match node:
+        case Block(items):
+            return Block(tuple(with_replaced(item, old, new) for item in items))
+        case Allocate(tensor, body):
+            return Allocate(tensor, with_replaced(body, old, new))
+        case For(var, extent, body, kind):
+            return For(var, extent, with_replaced(body, old, new), kind)
+        case If(condition, then):
+            return If(condition, with_replaced(then, old, new))
+        case Call(instruction, body):
+            return Call(instruction, with_replaced(body, old, new))
+    return node

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pipelines
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -123,6 +124,22 @@ SHOWN = {
             D("unroll", "ju"),
             D("vectorize", "jv"),
         ],
+    ),
+    "compute_root": (pipelines.blur(4, 5), [D("compute_root", "a")]),
+    "compute_inline": (pipelines.blur(4, 5), [D("compute_inline", "a")]),
+    "compute_at": (pipelines.blur(4, 6), [D("tile", "p", "q", 2, 4), D("compute_at", "a", "qo")]),
+    "reverse_compute_at": (
+        pipelines.matmul_relu(4, 8, 4),
+        [D("tile", "i", "j", 2, 4), D("reverse_compute_at", "D", "jo")],
+    ),
+    "store_root": (pipelines.blur(4, 5), [D("compute_at", "a", "p"), D("store_root", "a")]),
+    "store_at": (
+        pipelines.blur(9, 5),
+        [D("split", "p", 4), D("compute_at", "a", "pi"), D("store_at", "a", "po")],
+    ),
+    "fold_storage": (
+        pipelines.blur(4, 5),
+        [D("compute_at", "a", "p"), D("store_root", "a"), D("fold_storage", "a", 0)],
     ),
 }
 
