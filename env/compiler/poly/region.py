@@ -469,8 +469,8 @@ def reads_of(
     if isinstance(node, Binary) and node.op in LOGIC:
         # The right side is evaluated only if the left one leaves the answer open.
         open_answer = node.left if node.op == "and" else Unary("not", node.left)
-        yield from _reads(node.left, loops, conditions)
-        yield from _reads(node.right, loops, (*conditions, open_answer))
+        yield from reads_of(node.left, loops, conditions)
+        yield from reads_of(node.right, loops, (*conditions, open_answer))
         return
     if isinstance(node, Select):
         # Only the chosen side is evaluated.

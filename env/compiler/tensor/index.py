@@ -10,7 +10,12 @@ from kernelwright.env.compiler.ir.simplify import whole
 
 def moved(index: Expr, low: Expr) -> Expr:
     """A coordinate as the place in an array whose first element is at ``low``."""
-    return index if low == whole(0) else Binary("sub", index, low)
+    if isinstance(low, Const):
+        away = int(low.value)
+        if away == 0:
+            return index
+        return Binary("sub" if away > 0 else "add", index, whole(abs(away)))
+    return Binary("sub", index, low)
 
 
 def tidy(node: Expr) -> Expr:

@@ -227,6 +227,15 @@ def test_the_operations_of_four_boxes_in_tiles():
     assert found == ["51.5", "43.2", "39.5", "37.7", "36.9"]
 
 
+def test_a_sliding_window_computes_everything_once_and_keeps_three_rows():
+    procedure = blur(4096, 4096)
+    slide = "compute_at('blurx', 'blury_y')\nstore_root('blurx')\nfold_storage('blurx', 0, 3)"
+    found = measure(scheduled(procedure, slide), procedure)
+    assert f"{found.operations_per_point:.3f}" == "6.001"
+    assert [stage.recompute for stage in found.stages] == [1, 1]
+    assert found.peak_bytes == 3 * 4096 * 4
+
+
 def test_only_the_chosen_side_counts():
     value = Select(Binary("lt", Var("i"), whole(5)), mul(Load("x", (Var("i"),)), f32(2)), f32(0))
     found = measure(elementwise(value))
