@@ -9,25 +9,34 @@ says so.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Binary,
     Block,
     Call,
+    Expr,
     For,
     If,
     Procedure,
     Stmt,
+    Var,
     loops,
+    map_statements,
+    statements,
+    substitute,
+    walk,
 )
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.machine.domains import shape_bytes
 from kernelwright.env.compiler.machine.nest import EstimateError
 from kernelwright.env.compiler.machine.runs import Runs
-from kernelwright.env.compiler.poly.region import region, tensors_of
+from kernelwright.env.compiler.poly.demand import demand_of
+from kernelwright.env.compiler.poly.region import Access, accesses, tensors_of
 from kernelwright.env.compiler.schedule.edit import carried, parts
 
 
@@ -91,7 +100,7 @@ def measure(
             procedure has no value.
     """
     known = dict(extents or {})
-    missing = sorted(set(procedure.extents) - set(known))
+    missing = [name for name in _used_extents(procedure) if name not in known]
     if missing:
         raise EstimateError(f"expected values for the extents {', '.join(missing)}, found none")
     runs = Runs(procedure, known)
@@ -113,6 +122,16 @@ def measure(
         parallelism=work / span if span else 1.0,
         is_exact=runs.is_exact and base.is_exact,
     )
+
+
+def _used_extents(procedure: Procedure) -> Iterator[str]:
+    """The extents that shapes, loops and guards mention."""
+    mentioned: list[Expr] = [size for t in tensors_of(procedure).values() for size in t.shape]
+    for node in statements(procedure.body):
+        mentioned += (node.extent,) if isinstance(node, For) else ()
+        mentioned += (node.condition,) if isinstance(node, If) else ()
+    names = {p.name for size in mentioned for p in walk(size) if isinstance(p, Var)}
+    return (name for name in procedure.extents if name in names)
 
 
 def _stages(runs: Runs, base: Runs) -> tuple[StageWork, ...]:
@@ -153,12 +172,23 @@ def _peak(node: Stmt, extents: Mapping[str, int]) -> dict[str, int]:
 
 
 def _footprint(procedure: Procedure, extents: Mapping[str, int]) -> int:
-    """The bytes of the boxes that are touched of all tensors."""
+    """The bytes of the boxes that are touched of all tensors; of an axis without bounds all."""
+    known: dict[str, Expr] = {name: whole(value) for name, value in extents.items()}
+    body = map_statements(procedure.body, lambda node: substitute(node, known))
+    tensors = tensors_of(procedure)
+    dtypes = {tensor.name: tensor.dtype for tensor in tensors.values()}
+    found: dict[str, list[Access]] = defaultdict(list)
+    for access in accesses(body):
+        found[access.tensor].append(access)
     total = 0
-    for tensor in tensors_of(procedure).values():
-        touched = region(procedure, None, tensor.name)
+    for name, touching in found.items():
+        touched, tensor = demand_of(touching, (), dtypes), tensors[name]
         if touched is not None:
-            sizes = tuple(axis.extent for axis in touched.axes)
+            limits = [touched.limits(axis) for axis in range(len(tensor.shape))]
+            sizes = tuple(
+                size if limit is None else Binary("min", limit[1], size)
+                for limit, size in zip(limits, tensor.shape, strict=True)
+            )
             total += shape_bytes(sizes, ITEM_BYTES[tensor.dtype], extents)
     return total
 

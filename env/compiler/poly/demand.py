@@ -67,16 +67,19 @@ class Demand:
         Raises:
             UnboundedError: if there is none.
         """
-        context = _context(self.extents)
-        low, extent = [], []
-        for axis in range(self.touched.dim(isl.dim_type.set)):
-            bounded = self.touched.dim_has_lower_bound(isl.dim_type.set, axis)
-            if not bounded or not self.touched.dim_has_upper_bound(isl.dim_type.set, axis):
+        limits = [self.limits(axis) for axis in range(self.touched.dim(isl.dim_type.set))]
+        for axis, limit in enumerate(limits):
+            if limit is None:
                 raise UnboundedError(axis, self._culprit(axis))
-            first, last = self._limits(axis, context)
-            low.append(first)
-            extent.append(last)
-        return Box(tuple(low), tuple(extent))
+        known = [limit for limit in limits if limit is not None]
+        return Box(tuple(low for low, _ in known), tuple(extent for _, extent in known))
+
+    def limits(self, axis: int) -> tuple[Expr, Expr] | None:
+        """The least coordinate and the extent along an axis; None if it has no bounds."""
+        bounded = self.touched.dim_has_lower_bound(isl.dim_type.set, axis)
+        if not bounded or not self.touched.dim_has_upper_bound(isl.dim_type.set, axis):
+            return None
+        return self._limits(axis, _context(self.extents))
 
     def _limits(self, axis: int, context: isl.Set) -> tuple[Expr, Expr]:
         if not self.extents:
@@ -124,12 +127,16 @@ def demand(
     """What statements touch of a tensor; None if nothing. ``dtypes`` are those of the tensors that
     indices read.
     """
-    found = distinct(
-        access
-        for statement in statements
-        for access in accesses(statement)
-        if access.tensor == tensor and (writes if access.is_write else reads)
-    )
+    found = (access for statement in statements for access in accesses(statement))
+    wanted = [a for a in found if a.tensor == tensor and (writes if a.is_write else reads)]
+    return demand_of(wanted, extents, dtypes)
+
+
+def demand_of(
+    wanted: Iterable[Access], extents: Sequence[str], dtypes: Mapping[str, str]
+) -> Demand | None:
+    """What accesses to one tensor touch of it; None if nothing."""
+    found = distinct(wanted)
     if not found:
         return None
     known, is_exact = _touched(found[0], tuple(extents), dtypes)
