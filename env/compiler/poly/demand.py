@@ -10,11 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import islpy as isl
 
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, whole_range
-from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Select, Stmt
+from kernelwright.env.compiler.ir.nodes import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Stmt,
+    Var,
+    walk,
+)
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.affine import (
@@ -51,15 +62,36 @@ class UnboundedError(ValueError):
 
 @dataclass(frozen=True)
 class Demand:
-    """The elements of a tensor that are touched, as isl's set, and the accesses that touch them.
-
-    ``is_exact`` says that nothing in their indices and guards had to be taken from above.
+    """The elements of a tensor that accesses touch, over the extents of a procedure; ``dtypes`` are
+    those of the tensors that indices read.
     """
 
-    touched: isl.Set
     found: tuple[Access, ...]
     extents: tuple[str, ...]
-    is_exact: bool
+    dtypes: Mapping[str, str]
+
+    @cached_property
+    def _parts(self) -> list[tuple[isl.Set, bool]]:
+        return [_touched(access, self.extents, self.dtypes) for access in self.found]
+
+    @cached_property
+    def touched(self) -> isl.Set:
+        """The elements as isl's set."""
+        known = self._parts[0][0]
+        for part, _ in self._parts[1:]:
+            known = known.union(part)
+        return known.coalesce()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing in indices and guards had to be taken from above."""
+        return all(exact for _, exact in self._parts)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is touched."""
+        runs = (not a.conditions and _plain_loops(a) is not None for a in self.found)
+        return not any(runs) and bool(self.touched.is_empty())
 
     def box(self) -> Box:
         """The least box around all elements.
@@ -67,7 +99,7 @@ class Demand:
         Raises:
             UnboundedError: if there is none.
         """
-        limits = [self.limits(axis) for axis in range(self.touched.dim(isl.dim_type.set))]
+        limits = [self.limits(axis) for axis in range(len(self.found[0].indices))]
         for axis, limit in enumerate(limits):
             if limit is None:
                 raise UnboundedError(axis, self._culprit(axis))
@@ -76,6 +108,9 @@ class Demand:
 
     def limits(self, axis: int) -> tuple[Expr, Expr] | None:
         """The least coordinate and the extent along an axis; None if it has no bounds."""
+        plain = _plain_span(self.found, axis, exactly=True)
+        if plain is not None:
+            return whole(plain[0]), whole(plain[1] - plain[0] + 1)
         bounded = self.touched.dim_has_lower_bound(isl.dim_type.set, axis)
         if not bounded or not self.touched.dim_has_upper_bound(isl.dim_type.set, axis):
             return None
@@ -100,6 +135,8 @@ class Demand:
         """Whether every element lies in a box, whatever the extents are, from 1 on: an array of
         none has no element that a clamped index could be at.
         """
+        if all(self._is_inside(axis, box) for axis in range(len(box.low))):
+            return True
         texts = []
         for axis, (low, extent) in enumerate(zip(box.low, box.extent, strict=True)):
             first, size = affine_text(low), affine_text(extent)
@@ -113,6 +150,14 @@ class Demand:
         positive = context_set(self.extents, [f"1 <= {isl_name(name)}" for name in self.extents])
         touched = self.touched.intersect_params(positive)
         return bool(touched.is_subset(held))
+
+    def _is_inside(self, axis: int, box: Box) -> bool:
+        """Whether the values of an index lie inside, as far as that is seen without isl."""
+        low, extent = box.low[axis], box.extent[axis]
+        span = _plain_span(self.found, axis, exactly=False)
+        if span is None or not isinstance(low, Const) or not isinstance(extent, Const):
+            return False
+        return int(low.value) <= span[0] and span[1] < int(low.value) + int(extent.value)
 
 
 def demand(
@@ -136,15 +181,9 @@ def demand_of(
     wanted: Iterable[Access], extents: Sequence[str], dtypes: Mapping[str, str]
 ) -> Demand | None:
     """What accesses to one tensor touch of it; None if nothing."""
-    found = distinct(wanted)
-    if not found:
-        return None
-    known, is_exact = _touched(found[0], tuple(extents), dtypes)
-    for access in found[1:]:
-        part, exact = _touched(access, tuple(extents), dtypes)
-        known, is_exact = known.union(part), is_exact and exact
-    touched = known.coalesce()
-    return None if touched.is_empty() else Demand(touched, tuple(found), tuple(extents), is_exact)
+    found = tuple(distinct(wanted))
+    known = Demand(found, tuple(extents), dtypes)
+    return None if not found or known.is_empty else known
 
 
 def _parameters(extents: Sequence[str]) -> str:
@@ -183,6 +222,73 @@ def _touched(
     bound = f"exists {', '.join(inner)}: {held}" if inner else held
     touched = isl.Set(f"{_parameters(extents)}{{ [{', '.join(axes)}] : {bound} }}")
     return touched, not text.anything and None not in known
+
+
+def _plain_loops(access: Access) -> dict[str, tuple[int, int]] | None:
+    """The values of the loops around an access; None unless all of them run at least once."""
+    found = {}
+    for loop in access.loops:
+        if not isinstance(loop.extent, Const) or int(loop.extent.value) < 1:
+            return None
+        found[loop.var] = (0, int(loop.extent.value) - 1)
+    return found
+
+
+def _plain_span(found: Iterable[Access], axis: int, *, exactly: bool) -> tuple[int, int] | None:
+    """The least and the greatest value of an index, by interval arithmetic (Moore, 1966): no isl,
+    and exact for accesses without guards where every variable occurs once, in monotone operations.
+    None if the loops or the index are none such.
+    """
+    low: list[int] = []
+    high: list[int] = []
+    for access in found:
+        loops, index = _plain_loops(access), access.indices[axis]
+        if exactly and (access.conditions or not _is_monotone(index)):
+            return None
+        span = None if loops is None else _span(index, loops)
+        if span is None:
+            return None
+        low.append(span[0])
+        high.append(span[1])
+    return min(low), max(high)
+
+
+def _is_monotone(node: Expr) -> bool:
+    names = [part.name for part in walk(node) if isinstance(part, Var)]
+    remainders = any(isinstance(part, Binary) and part.op == "mod" for part in walk(node))
+    return len(set(names)) == len(names) and not remainders
+
+
+def _span(node: Expr, loops: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    match node:
+        case Const(value, "int64"):
+            return int(value), int(value)
+        case Var(name):
+            return loops.get(name)
+        case Binary(op, left, right):
+            a, b = _span(left, loops), _span(right, loops)
+            return None if a is None or b is None else _combined(op, a, b)
+    return None
+
+
+def _combined(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
+    match op:
+        case "add":
+            return a[0] + b[0], a[1] + b[1]
+        case "sub":
+            return a[0] - b[1], a[1] - b[0]
+        case "mul" if a[0] == a[1] or b[0] == b[1]:
+            ends = [x * y for x in a for y in b]
+            return min(ends), max(ends)
+        case "floordiv" if b[0] == b[1] > 0:
+            return a[0] // b[0], a[1] // b[0]
+        case "mod" if b[0] == b[1] > 0:
+            return 0, b[0] - 1
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            return max(a[0], b[0]), max(a[1], b[1])
+    return None
 
 
 @dataclass(slots=True)

@@ -143,7 +143,7 @@ class _Reach:
         return print_expr(substitute(index, values))
 
     def _check_within(self, needed: Demand | None, box: Box) -> None:
-        if needed is None or not needed.is_exact or needed.is_within(box):
+        if needed is None or needed.is_within(box) or not needed.is_exact:
             return
         try:
             found = print_box(needed.box())
@@ -188,8 +188,7 @@ class _Reach:
         known = self._needed([reader])
         if known is None:
             return touched
-        union = known.touched.union(touched.touched).coalesce()
-        return Demand(union, (*touched.found, *known.found), self.extents, touched.is_exact)
+        return Demand((*touched.found, *known.found), self.extents, self.dtypes)
 
 
 def _place(definition: Definition) -> tuple[Expr, ...]:

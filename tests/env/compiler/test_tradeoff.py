@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from kernelwright.env.compiler.machine.domains import LIMIT, Domain, Points, cou
 from kernelwright.env.compiler.machine.nest import EstimateError
 from kernelwright.env.compiler.machine.tradeoff import measure, potential_parallelism, table
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
+from kernelwright.env.problems import PROBLEMS
 
 X, Y = te.Var("x"), te.Var("y")
 
@@ -290,6 +292,18 @@ def test_extents_by_name_need_values():
     assert measure(procedure, extents={"n": 9}).total_operations == 9
     with pytest.raises(EstimateError, match="expected values for the extents n, found none"):
         measure(procedure)
+
+
+COUNTED = ("batched_matmul", "blur", "box4", "conv3x3", "depthwise", "gauss_seidel", "jacobi2d")
+COUNTED += ("matmul", "softmax", "unsharp", "histogram")
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_operations_of_a_problem_are_those_that_its_author_counted(name):
+    module, _, function = PROBLEMS[name].partition(":")
+    problem = getattr(import_module(module), function)()
+    procedure = problem.definition(problem.workloads[0])
+    assert measure(procedure).total_operations == problem.flops(problem.workloads[0])
 
 
 def test_schedules_side_by_side():
