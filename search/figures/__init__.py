@@ -1,7 +1,7 @@
 """Reference figures: what the lectures quote, recomputed from this project's own machinery.
 
 One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``polyhedral``
-(C but its cache misses, and H4), ``padding`` (H3).
+(C but its cache misses, and H4), ``halide`` (D), ``padding`` (H3).
 `SECTIONS` names the functions that compute them.
 """
 
@@ -11,5 +11,6 @@ SECTIONS: tuple[str, ...] = (
     "kernelwright.search.figures.gemm_space:gemm_space",
     "kernelwright.search.figures.autotuning:autotuning",
     "kernelwright.search.figures.polyhedral:polyhedral",
+    "kernelwright.search.figures.halide:halide",
     "kernelwright.search.figures.padding:padding",
 )

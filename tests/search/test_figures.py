@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.search.efficiency import (
     evaluations_to_target,
     median_interval,
     median_ratio,
 )
-from kernelwright.search.figures import autotuning, gemm_space
+from kernelwright.search.figures import autotuning, gemm_space, halide
 from kernelwright.search.figures.padding import padding
 from kernelwright.search.figures.table import all_figures
 from kernelwright.search.models.ranks import spearman
@@ -17,6 +18,7 @@ A_IDS = [f"A{i}" for i in range(1, 18)]
 B_IDS = [f"B{i}" for i in range(1, 11)]
 # The cache simulator computes C2 and C3.
 C_IDS = ["C1", "C4", "C5", "C6", "C7", "H4"]
+D_IDS = [f"D{i}" for i in range(1, 6)]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def figures():
 
 
 def test_every_figure_of_the_list_is_there(figures):
-    assert [f.id for f in figures] == [*A_IDS, *B_IDS, *C_IDS, "H3"]
+    assert [f.id for f in figures] == [*A_IDS, *B_IDS, *C_IDS, *D_IDS, "H3"]
 
 
 def test_every_figure_is_in_its_range(figures):
@@ -49,6 +51,16 @@ def test_more_noise_changes_the_searches(monkeypatch):
     monkeypatch.setattr(autotuning, "NOISE", 1.0)
     monkeypatch.setattr(autotuning, "SEEDS", 20)
     assert not {f.id: f.ok for f in autotuning._searches()}["B4"]
+
+
+def test_image_pipelines_follow_what_they_are_made_of(monkeypatch):
+    """Another pipeline has other figures."""
+    monkeypatch.setattr(halide, "blur", lambda size: halide.boxes(size))
+    with pytest.raises(ScheduleError, match="expected one of the loops"):
+        halide.halide()
+    monkeypatch.undo()
+    monkeypatch.setattr(halide, "images", lambda stages, size: halide.blur(size))
+    assert not halide._storage().ok
 
 
 def test_padding():

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
@@ -34,6 +35,7 @@ from kernelwright.env.compiler.codegen.memory import (
 )
 from kernelwright.env.compiler.codegen.stream import can_stream
 from kernelwright.env.compiler.codegen.work_items import as_loops
+from kernelwright.env.compiler.ir.evaluate import whole_value
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -58,7 +60,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import product, simplify, whole
-from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, prototype
+from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, Size, prototype
 
 __all__ = ["CodegenError", "arguments", "check_form", "generate", "written"]
 
@@ -66,14 +68,10 @@ MAX_UNROLLED = 2048
 
 
 def arguments(procedure: Procedure) -> tuple[Argument, ...]:
-    """The array arguments of a procedure's function.
-
-    Raises:
-        CodegenError: if a shape is neither a number nor an extent.
-    """
+    """The array arguments of a procedure's function."""
     out = []
     for tensor in procedure.tensors:
-        shape: list[str | int] = []
+        shape: list[Size] = []
         for extent in tensor.shape:
             match extent:
                 case Const(value, "int64"):
@@ -81,9 +79,7 @@ def arguments(procedure: Procedure) -> tuple[Argument, ...]:
                 case Var(name):
                     shape.append(name)
                 case _:
-                    raise CodegenError(
-                        f"{tensor.name}: expected an extent or a number, found {extent}"
-                    )
+                    shape.append(partial(whole_value, extent))
         out.append(Argument(tensor.name, tuple(shape), tensor.dtype, tensor.role == "input"))
     return tuple(out)
 

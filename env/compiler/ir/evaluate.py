@@ -167,6 +167,15 @@ def evaluate(node: Expr, variables: Mapping[str, Any], memory: Mapping[str, Elem
             assert_never(node)
 
 
+def whole_value(node: Expr, extents: Mapping[str, int]) -> int:
+    """The number that arithmetic on extents comes to, an extent of a shape for one.
+
+    Raises:
+        InterpretError: if it divides by zero, or leaves int64.
+    """
+    return int(evaluate(node, extents, {}))
+
+
 def _held(value: Any) -> Any:
     """A result, if int64 holds it: Python's whole numbers would not overflow."""
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:

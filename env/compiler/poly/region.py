@@ -9,7 +9,7 @@ guard leaves; so is the tensor's declared shape, which no legal access leaves. W
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import (
+    LOGIC,
     Allocate,
     Binary,
     Const,
@@ -34,7 +35,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import TRUE, whole
+from kernelwright.env.compiler.ir.simplify import EMPTY, TRUE, whole
 from kernelwright.env.compiler.poly.affine import (
     context_set,
     from_extremum,
@@ -201,11 +202,11 @@ def region_of(
     """What a statement touches of a tensor, by what is fixed around it; None if it does not touch
     it at all.
     """
-    found = [
+    found = distinct(
         access
         for access in accesses(statement)
         if access.tensor == tensor.name and (writes if access.is_write else reads)
-    ]
+    )
     if not found:
         return None
     context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
@@ -416,6 +417,13 @@ def _condition(touched: isl.Set, context: isl.Set, intervals: list[Interval]) ->
     return TRUE if untouched.is_empty() else from_set(touched.params().gist_params(context))
 
 
+def distinct(found: Iterable[Access]) -> list[Access]:
+    """Accesses without those that touch the same again: a value that was put into its readers many
+    times over has few different ones.
+    """
+    return list(dict.fromkeys(found))
+
+
 def accesses(statement: Stmt) -> Iterator[Access]:
     """Every access of a statement, in program order."""
     yield from _accesses(statement, (), ())
@@ -429,8 +437,10 @@ def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) 
             if reduce is not None:
                 yield Access(tensor, indices, loops, conditions, is_write=False)
             yield Access(tensor, indices, loops, conditions, is_write=True)
-        case For(_, _, body, _):
-            yield from _accesses(body, (*loops, node), conditions)
+        case For(var, extent, body, kind):
+            # Without its body, which makes loops dear to compare.
+            bare = For(var, extent, EMPTY, kind)
+            yield from _accesses(body, (*loops, bare), conditions)
         case If(condition, then):
             yield from _accesses(then, loops, (*conditions, condition))
         case _:
@@ -456,7 +466,13 @@ def reads_of(
     """The reads of an expression under loops and guards, and under those of its own choices."""
     if isinstance(node, Load):
         yield Access(node.tensor, node.indices, loops, conditions, is_write=False)
-    if isinstance(node, Select) and condition_text(node.condition) is not None:
+    if isinstance(node, Binary) and node.op in LOGIC:
+        # The right side is evaluated only if the left one leaves the answer open.
+        open_answer = node.left if node.op == "and" else Unary("not", node.left)
+        yield from reads_of(node.left, loops, conditions)
+        yield from reads_of(node.right, loops, (*conditions, open_answer))
+        return
+    if isinstance(node, Select):
         # Only the chosen side is evaluated.
         yield from reads_of(node.condition, loops, conditions)
         yield from reads_of(node.then, loops, (*conditions, node.condition))

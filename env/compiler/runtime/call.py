@@ -6,12 +6,12 @@ candidate does to this process is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cffi
 import numpy as np
@@ -41,14 +41,17 @@ class CallError(CompilerError):
     """Arguments that do not fit the function."""
 
 
+Size: TypeAlias = int | str | Callable[[Mapping[str, int]], int]
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An array argument: its name, shape (extent names or numbers), dtype, and whether it is an
-    input.
+    """An array argument: its name, shape (numbers, extent names, or functions of the extents),
+    dtype, and whether it is an input.
     """
 
     name: str
-    shape: tuple[str | int, ...]
+    shape: tuple[Size, ...]
     dtype: str
     is_input: bool
 
@@ -148,7 +151,13 @@ def _shape(argument: Argument, extents: Mapping[str, int]) -> tuple[int, ...]:
                 f"{argument.name}: expected sizes that are numbers or the extents {known}, "
                 f"found {entry!r}"
             )
-    return tuple(extents[e] if isinstance(e, str) else e for e in argument.shape)
+    return tuple(_size(entry, extents) for entry in argument.shape)
+
+
+def _size(entry: Size, extents: Mapping[str, int]) -> int:
+    if isinstance(entry, str):
+        return extents[entry]
+    return entry if isinstance(entry, int) else entry(extents)
 
 
 def _fitting(

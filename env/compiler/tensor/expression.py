@@ -1,4 +1,4 @@
-"""Scalar expressions with operators: a LoopIR expression and its dtype.
+"""Scalar expressions with operators: a LoopIR expression, its dtype and what it is made of.
 
 Two operands have one dtype; a Python number beside an expression takes that expression's dtype, if
 it can hold it. Nothing else is converted: `cast` says what is meant.
@@ -10,83 +10,147 @@ import math
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.errors import CompilerError
-from kernelwright.env.compiler.ir.dtypes import fits
-from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
-
-_FLOATS = ("float32", "float64")
-_INTEGERS = ("int32", "int64")
+from kernelwright.env.compiler.ir.dtypes import FLOATS, INTEGERS, fits
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Unary
 
 
 class TensorError(CompilerError):
     """A definition that makes no sense: what was expected and what was found."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Value:
-    """An expression and its dtype; ``==`` and ``<`` build conditions."""
+class Source:
+    """What an expression can be made of: a tensor that it reads, or a domain that it runs over."""
 
-    node: Expr
-    dtype: str
+    __slots__ = ()
 
-    def __add__(self, other: Value | float) -> Value:
-        return _binary("add", self, other)
+
+class Operand:
+    """What may stand in an expression: operators that build larger ones.
+
+    Comparisons, ``==`` and ``!=`` among them, build conditions; ``&``, ``|`` and ``~`` combine
+    these.
+    """
+
+    __slots__ = ()
+    # Two operands are the same thing only if they are one object: ``==`` builds a condition.
+    __hash__ = object.__hash__
+
+    def as_value(self) -> Value:
+        """The operand as an expression.
+
+        Raises:
+            TensorError: if it stands for none.
+        """
+        raise NotImplementedError
+
+    def __add__(self, other: Operand | float) -> Value:
+        return binary("add", self, other)
 
     def __radd__(self, other: float) -> Value:
-        return _binary("add", other, self)
+        return binary("add", other, self)
 
-    def __sub__(self, other: Value | float) -> Value:
-        return _binary("sub", self, other)
+    def __sub__(self, other: Operand | float) -> Value:
+        return binary("sub", self, other)
 
     def __rsub__(self, other: float) -> Value:
-        return _binary("sub", other, self)
+        return binary("sub", other, self)
 
-    def __mul__(self, other: Value | float) -> Value:
-        return _binary("mul", self, other)
+    def __mul__(self, other: Operand | float) -> Value:
+        return binary("mul", self, other)
 
     def __rmul__(self, other: float) -> Value:
-        return _binary("mul", other, self)
+        return binary("mul", other, self)
 
-    def __truediv__(self, other: Value | float) -> Value:
-        return _binary("div", self, other)
+    def __truediv__(self, other: Operand | float) -> Value:
+        return binary("div", self, other)
 
     def __rtruediv__(self, other: float) -> Value:
-        return _binary("div", other, self)
+        return binary("div", other, self)
 
-    def __floordiv__(self, other: Value | int) -> Value:
-        return _binary("floordiv", self, other)
+    def __floordiv__(self, other: Operand | int) -> Value:
+        return binary("floordiv", self, other)
 
-    def __mod__(self, other: Value | int) -> Value:
-        return _binary("mod", self, other)
+    def __rfloordiv__(self, other: int) -> Value:
+        return binary("floordiv", other, self)
+
+    def __mod__(self, other: Operand | int) -> Value:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: int) -> Value:
+        return binary("mod", other, self)
+
+    def __pow__(self, other: Operand | float) -> Value:
+        return binary("pow", self, other)
+
+    def __rpow__(self, other: float) -> Value:
+        return binary("pow", other, self)
 
     def __neg__(self) -> Value:
-        return _unary("neg", self)
+        return unary("neg", self)
 
-    def __lt__(self, other: Value | float) -> Value:
+    def __abs__(self) -> Value:
+        return unary("abs", self)
+
+    def __lt__(self, other: Operand | float) -> Value:
         return _compare("lt", self, other)
 
-    def __le__(self, other: Value | float) -> Value:
+    def __le__(self, other: Operand | float) -> Value:
         return _compare("le", self, other)
 
-    def __gt__(self, other: Value | float) -> Value:
+    def __gt__(self, other: Operand | float) -> Value:
         return _compare("gt", self, other)
 
-    def __ge__(self, other: Value | float) -> Value:
+    def __ge__(self, other: Operand | float) -> Value:
         return _compare("ge", self, other)
 
-    def equals(self, other: Value | float) -> Value:
-        """The condition that two values are equal."""
+    def __eq__(self, other: Operand | float) -> Value:  # type: ignore[override]
         return _compare("eq", self, other)
 
-    def __and__(self, other: Value) -> Value:
+    def __ne__(self, other: Operand | float) -> Value:  # type: ignore[override]
+        return _compare("ne", self, other)
+
+    def equals(self, other: Operand | float) -> Value:
+        """The condition that two values are equal; the same as ``==``."""
+        return _compare("eq", self, other)
+
+    def __and__(self, other: Operand) -> Value:
         return _logic("and", self, other)
 
-    def __or__(self, other: Value) -> Value:
+    def __or__(self, other: Operand) -> Value:
         return _logic("or", self, other)
+
+    def __invert__(self) -> Value:
+        value = self.as_value()
+        if value.dtype != "bool":
+            raise TensorError(f"not: expected a condition, found {value.dtype}")
+        return Value(Unary("not", value.node), "bool", value.sources)
 
     def __bool__(self) -> bool:
         raise TensorError(
             "expected select(condition, a, b), found an expression used as a truth value"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value(Operand):
+    """An expression, its dtype, and the tensors and domains in it in the order in which they first
+    appear.
+    """
+
+    node: Expr
+    dtype: str
+    sources: tuple[Source, ...] = ()
+
+    def as_value(self) -> Value:
+        """Itself."""
+        return self
+
+
+def merged(*parts: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Sources in order, each once."""
+    if not any(parts[1:]):
+        return parts[0] if parts else ()
+    return tuple({id(source): source for part in parts for source in part}.values())
 
 
 def constant(value: float, dtype: str) -> Value:
@@ -95,13 +159,13 @@ def constant(value: float, dtype: str) -> Value:
     Raises:
         TensorError: if the dtype cannot hold it.
     """
-    if dtype in _INTEGERS:
+    if dtype in INTEGERS:
         if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
             raise TensorError(f"expected a whole number for {dtype}, found {value!r}")
-        if not fits(value, dtype):
+        if not fits(int(value), dtype):
             raise TensorError(f"expected a number that {dtype} holds, found {value!r}")
         return Value(Const(int(value), dtype), dtype)
-    if dtype not in _FLOATS:
+    if dtype not in FLOATS:
         raise TensorError(f"expected a number's dtype, found {dtype!r}")
     try:
         return Value(Const(float(value), dtype), dtype)
@@ -109,116 +173,66 @@ def constant(value: float, dtype: str) -> Value:
         raise TensorError(f"expected a number that {dtype} holds, found {value!r:.40}") from None
 
 
-def _pair(op: str, left: Value | float, right: Value | float) -> tuple[Value, Value]:
-    if isinstance(left, Value) and isinstance(right, Value):
-        if left.dtype != right.dtype:
-            raise TensorError(f"{op}: expected one dtype, found {left.dtype} and {right.dtype}")
-        return left, right
+def pair(op: str, left: Operand | float, right: Operand | float) -> tuple[Value, Value]:
+    """Two operands of one dtype.
+
+    Raises:
+        TensorError: if their dtypes differ, or neither is an expression.
+    """
+    if isinstance(left, Operand) and isinstance(right, Operand):
+        a, b = left.as_value(), right.as_value()
+        if a.dtype != b.dtype:
+            raise TensorError(f"{op}: expected one dtype, found {a.dtype} and {b.dtype}")
+        return a, b
     for side in (left, right):
-        if not isinstance(side, Value | int | float) or isinstance(side, bool):
+        if not isinstance(side, Operand | int | float) or isinstance(side, bool):
             raise TensorError(f"{op}: expected an expression or a number, found {side!r}")
-    if isinstance(left, Value):
-        return left, constant(_number(right), left.dtype)
-    if isinstance(right, Value):
-        return constant(_number(left), right.dtype), right
+    if isinstance(left, Operand) and not isinstance(right, Operand):
+        a = left.as_value()
+        return a, constant(right, a.dtype)
+    if isinstance(right, Operand) and not isinstance(left, Operand):
+        b = right.as_value()
+        return constant(left, b.dtype), b
     raise TensorError(f"{op}: expected an expression, found two numbers")
 
 
-def _number(value: Value | float) -> float:
-    assert not isinstance(value, Value)
-    return value
+def binary(op: str, left: Operand | float, right: Operand | float) -> Value:
+    """An operation on two numbers.
 
-
-def _binary(op: str, left: Value | float, right: Value | float) -> Value:
-    a, b = _pair(op, left, right)
+    Raises:
+        TensorError: if it does not exist for their dtypes.
+    """
+    a, b = pair(op, left, right)
     if a.dtype == "bool":
         raise TensorError(f"{op}: expected numbers, found conditions")
-    if op == "div" and a.dtype not in _FLOATS:
-        raise TensorError(f"div: expected floats (// divides whole numbers), found {a.dtype}")
-    if op in ("floordiv", "mod") and a.dtype not in _INTEGERS:
+    if op in ("div", "pow") and a.dtype not in FLOATS:
+        hint = " (// divides whole numbers)" if op == "div" else ""
+        raise TensorError(f"{op}: expected floats{hint}, found {a.dtype}")
+    if op in ("floordiv", "mod") and a.dtype not in INTEGERS:
         raise TensorError(f"{op}: expected whole numbers, found {a.dtype}")
-    return Value(Binary(op, a.node, b.node), a.dtype)
+    return Value(Binary(op, a.node, b.node), a.dtype, merged(a.sources, b.sources))
 
 
-def _compare(op: str, left: Value | float, right: Value | float) -> Value:
-    a, b = _pair(op, left, right)
-    return Value(Binary(op, a.node, b.node), "bool")
+def _compare(op: str, left: Operand | float, right: Operand | float) -> Value:
+    a, b = pair(op, left, right)
+    return Value(Binary(op, a.node, b.node), "bool", merged(a.sources, b.sources))
 
 
-def _logic(op: str, left: Value, right: Value) -> Value:
+def _logic(op: str, left: Operand, right: Operand) -> Value:
     for side in (left, right):
-        if not isinstance(side, Value) or side.dtype != "bool":
+        if not isinstance(side, Operand) or side.as_value().dtype != "bool":
             raise TensorError(f"{op}: expected conditions, found {side!r}")
-    return Value(Binary(op, left.node, right.node), "bool")
+    a, b = left.as_value(), right.as_value()
+    return Value(Binary(op, a.node, b.node), "bool", merged(a.sources, b.sources))
 
 
-def _unary(op: str, operand: Value) -> Value:
-    if operand.dtype == "bool":
+def unary(op: str, operand: Operand) -> Value:
+    """An operation on one number.
+
+    Raises:
+        TensorError: if it is a condition.
+    """
+    value = operand.as_value()
+    if value.dtype == "bool":
         raise TensorError(f"{op}: expected a number, found a condition")
-    return Value(Unary(op, operand.node), operand.dtype)
-
-
-def _float_function(op: str, operand: Value) -> Value:
-    if operand.dtype not in _FLOATS:
-        raise TensorError(f"{op}: expected a float, found {operand.dtype}")
-    return _unary(op, operand)
-
-
-def exp(x: Value) -> Value:
-    """E to the power of x."""
-    return _float_function("exp", x)
-
-
-def log(x: Value) -> Value:
-    """The natural logarithm."""
-    return _float_function("log", x)
-
-
-def sqrt(x: Value) -> Value:
-    """The square root."""
-    return _float_function("sqrt", x)
-
-
-def tanh(x: Value) -> Value:
-    """The hyperbolic tangent."""
-    return _float_function("tanh", x)
-
-
-def erf(x: Value) -> Value:
-    """The error function."""
-    return _float_function("erf", x)
-
-
-def floor(x: Value) -> Value:
-    """The greatest whole number at most x, as a float."""
-    return _float_function("floor", x)
-
-
-def absolute(x: Value) -> Value:
-    """The absolute value."""
-    return _unary("abs", x)
-
-
-def maximum(x: Value | float, y: Value | float) -> Value:
-    """The greater of two; a NaN on either side is the result."""
-    return _binary("max", x, y)
-
-
-def minimum(x: Value | float, y: Value | float) -> Value:
-    """The lesser of two; a NaN on either side is the result."""
-    return _binary("min", x, y)
-
-
-def cast(x: Value, dtype: str) -> Value:
-    """The value in another dtype, rounded towards zero where that is whole."""
-    if dtype not in (*_FLOATS, *_INTEGERS):
-        raise TensorError(f"cast: expected a number's dtype, found {dtype!r}")
-    return Value(Cast(dtype, x.node), dtype)
-
-
-def select(condition: Value, then: Value | float, other: Value | float) -> Value:
-    """``then`` where the condition holds, else ``other``; only the chosen one is evaluated."""
-    if not isinstance(condition, Value) or condition.dtype != "bool":
-        raise TensorError(f"select: expected a condition, found {condition!r}")
-    a, b = _pair("select", then, other)
-    return Value(Select(condition.node, a.node, b.node), a.dtype)
+    return Value(Unary(op, value.node), value.dtype, value.sources)

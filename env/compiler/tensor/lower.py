@@ -1,144 +1,101 @@
-"""Stages to LoopIR: every stage computed whole, before the stages that read it, one nest after the
-other.
+"""Stages and functions to LoopIR: every one computed whole, before those that read it, one nest
+after the other.
 
-A reduction becomes two nests, its start and its update, the reduced axes innermost; loops are named
-after the axes, with the stage's name in front where a name is taken, and ``_start`` behind for the
-first nest. Stages that are no outputs become temporaries.
+A reduction becomes two nests, its start and its update, the reduced axes innermost; every update of
+a function is a nest of its own. Loops are named after the axes, with the stage's name in front
+where a name is taken, and ``_start`` behind for a reduction's first nest, ``_1``, ``_2``, … for
+updates. Stages that are no outputs become temporaries; an array begins at the first element that is
+needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
     Expr,
-    For,
     Load,
     Procedure,
     Stmt,
     Store,
     Tensor,
-    Var,
-    substitute,
-    walk,
+    children,
+    map_statements,
+    rebuild,
 )
 from kernelwright.env.compiler.ir.verify import verify
-from kernelwright.env.compiler.tensor.expression import TensorError, Value
-from kernelwright.env.compiler.tensor.stage import Axis, Placeholder, Stage
+from kernelwright.env.compiler.poly.demand import Box
+from kernelwright.env.compiler.tensor.index import moved, tidy
+from kernelwright.env.compiler.tensor.order import Output
+from kernelwright.env.compiler.tensor.plan import Realised, make_plan
+from kernelwright.env.compiler.tensor.stage import Stage
+
+_Lows = Mapping[str, tuple[Expr, ...]]
 
 
-def lower(name: str, outputs: Sequence[Stage]) -> Procedure:
-    """The procedure that computes ``outputs``; its inputs are the placeholders they read, in the
-    order in which they are first read.
+def lower(name: str, outputs: Sequence[Output]) -> Procedure:
+    """The procedure that computes ``outputs``, stages and functions on regions; its inputs are
+    those that they read, in the order in which they are first read.
 
     Raises:
-        TensorError: if a stage reads what it did not list, or two tensors have one name.
+        TensorError: if a stage reads what it did not list, two tensors have one name, a tensor is
+            read outside its bounds, or a region has none.
     """
-    stages, inputs = _in_order(outputs)
-    names = [t.name for t in (*inputs, *stages)]
-    for tensor in names:
-        if names.count(tensor) > 1:
-            raise TensorError(f"{name}: expected distinct names, found two tensors {tensor!r}")
-    loops = _Names({*names, *_extents(stages, inputs)})
-    nests = [nest for stage in stages for nest in _nests(stage, loops)]
+    plan = make_plan(name, outputs)
+    results = {id(o if isinstance(o, Stage) else o.func): None for o in outputs}
+    lows = {each.tensor.name: each.box.low for each in (*plan.inputs, *plan.stages)}
+    nests = [_stored(nest, lows) for stage in plan.stages for nest in stage.nests]
     body: Stmt = nests[0] if len(nests) == 1 else Block(tuple(nests))
-    for stage in reversed(stages):
-        if stage not in outputs:
-            body = Allocate(Tensor(stage.name, stage.shape, stage.dtype), body)
-    arguments = [Tensor(t.name, t.shape, t.dtype, "input") for t in inputs]
-    arguments += [Tensor(s.name, s.shape, s.dtype, "output") for s in outputs]
-    return verify(Procedure(name, _extents(stages, inputs), tuple(arguments), body))
+    for stage in reversed(plan.stages):
+        if id(stage.tensor) not in results:
+            body = Allocate(_array(stage, "temporary"), body)
+    arguments = [_array(each, "input") for each in plan.inputs]
+    by_id = {id(stage.tensor): stage for stage in plan.stages}
+    arguments += [_array(by_id[key], "output") for key in results]
+    return verify(Procedure(name, plan.extents, tuple(arguments), body))
 
 
-def _in_order(outputs: Sequence[Stage]) -> tuple[list[Stage], list[Placeholder]]:
-    """Stages with those they read before them, and the placeholders at the bottom."""
-    stages: list[Stage] = []
-    inputs: list[Placeholder] = []
+def regions(outputs: Sequence[Output]) -> dict[str, Box]:
+    """The region of every tensor of a pipeline by name, in the coordinates of its definition:
+    inputs first, then stages in program order.
 
-    def visit(stage: Stage) -> None:
-        if stage in stages:
-            return
-        _check_reads(stage)
-        for read in stage.reads:
-            if isinstance(read, Stage):
-                visit(read)
-            elif isinstance(read, Placeholder) and read not in inputs:
-                inputs.append(read)
-        stages.append(stage)
-
-    for output in outputs:
-        if not isinstance(output, Stage):
-            raise TensorError(f"expected computed outputs, found {output!r:.80}")
-        visit(output)
-    if not stages:
-        raise TensorError("expected at least one output")
-    return stages, inputs
+    Raises:
+        TensorError: as `lower`.
+    """
+    plan = make_plan("regions", outputs)
+    return {each.tensor.name: each.box for each in (*plan.inputs, *plan.stages)}
 
 
-def _check_reads(stage: Stage) -> None:
-    value = stage.body if isinstance(stage.body, Value) else stage.body.value
-    listed = {read.name for read in stage.reads}
-    for node in walk(value.node):
-        if isinstance(node, Load) and node.tensor not in listed:
-            known = ", ".join(sorted(listed)) or "nothing"
-            raise TensorError(f"{stage.name}: expected to read {known}, found {node.tensor!r}")
+def _array(realised: Realised, role: str) -> Tensor:
+    tensor = realised.tensor
+    return Tensor(tensor.name, realised.box.extent, tensor.dtype, role)
 
 
-def _extents(stages: Sequence[Stage], inputs: Sequence[Placeholder]) -> tuple[str, ...]:
-    """The extents by name, in the order in which shapes mention them."""
-    found: dict[str, None] = {}
-    for tensor in (*inputs, *stages):
-        for size in tensor.shape:
-            if isinstance(size, Var):
-                found[size.name] = None
-    for stage in stages:
-        axes = () if isinstance(stage.body, Value) else stage.body.axes
-        for axis in axes:
-            if isinstance(axis.extent, Var):
-                found[axis.extent.name] = None
-    return tuple(found)
+def _stored(nest: Stmt, lows: _Lows) -> Stmt:
+    """A nest over coordinates as one over arrays."""
+
+    def statement(node: Stmt) -> Stmt:
+        match node:
+            case Store(tensor, indices, value, reduce):
+                return Store(tensor, _places(indices, lows[tensor]), value, reduce)
+        return node
+
+    return map_statements(nest, lambda node: _loaded(node, lows), statement)
 
 
-class _Names:
-    """Loop names that were not used before."""
-
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = set(taken)
-
-    def fresh(self, wanted: str, stage: str) -> str:
-        name = wanted if wanted not in self._taken else f"{stage}_{wanted}"
-        number = 2
-        while name in self._taken:
-            name, number = f"{stage}_{wanted}{number}", number + 1
-        self._taken.add(name)
-        return name
-
-
-def _nests(stage: Stage, loops: _Names) -> list[Stmt]:
-    if isinstance(stage.body, Value):
-        return [_nest(stage, stage.axes, stage.body.node, None, loops, "")]
-    reduction = stage.body
-    axes = (*stage.axes, *reduction.axes)
-    # The update's loops get the plain names: they are the ones that schedules are about.
-    update = _nest(stage, axes, reduction.value.node, reduction.op, loops, "")
-    start = _nest(stage, stage.axes, reduction.start, None, loops, "_start")
-    return [start, update]
-
-
-def _nest(
-    stage: Stage,
-    axes: tuple[Axis, ...],
-    value: Expr,
-    reduce: str | None,
-    loops: _Names,
-    suffix: str,
-) -> Stmt:
-    renamed = {axis.name: loops.fresh(axis.name + suffix, stage.name) for axis in axes}
-    values: dict[str, Expr] = {old: Var(new) for old, new in renamed.items()}
-    place = tuple(values[axis.name] for axis in stage.axes)
-    node: Stmt = Store(stage.name, place, substitute(value, values), reduce)
-    for axis in reversed(axes):
-        node = For(renamed[axis.name], axis.extent, node)
+def _loaded(node: Expr, lows: _Lows) -> Expr:
+    below = children(node)
+    if below:
+        changed = tuple([_loaded(child, lows) for child in below])
+        if any(new is not old for new, old in zip(changed, below, strict=True)):
+            node = rebuild(node, changed)
+    if isinstance(node, Load):
+        places = _places(node.indices, lows[node.tensor])
+        return node if places == node.indices else Load(node.tensor, places)
     return node
+
+
+def _places(indices: tuple[Expr, ...], low: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return tuple([tidy(moved(i, first)) for i, first in zip(indices, low, strict=True)])
