@@ -104,7 +104,7 @@ def check_form(procedure: Procedure) -> None:
     Raises:
         CodegenError: if a name is C's own, or more than `MAX_UNROLLED` statements would be written.
     """
-    _check_names(procedure)
+    check_names(procedure)
     count = written(procedure.body)
     if count > MAX_UNROLLED:
         raise CodegenError(
@@ -134,7 +134,12 @@ def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
             assert_never(node)
 
 
-def _check_names(procedure: Procedure) -> None:
+def check_names(procedure: Procedure) -> None:
+    """See that C leaves the names of a procedure free.
+
+    Raises:
+        CodegenError: if it does not; it has the first such name.
+    """
     found = [*procedure.extents, *(t.name for t in procedure.tensors)]
     for node in statements(procedure.body):
         match node:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from kernelwright.env.compiler.ir.names import is_free, is_free_function
 
 __all__ = [
+    "base",
     "extent",
     "floor_division",
     "is_free",
@@ -47,3 +48,8 @@ def maximum(dtype: str) -> str:
 def extent(var: str) -> str:
     """The extent of a loop where it is loaded: read once, before the loop."""
     return f"kw_{var}_extent"
+
+
+def base(tensor: str) -> str:
+    """The address of a tensor's first element, where addresses are made."""
+    return f"kw_{tensor}_base"

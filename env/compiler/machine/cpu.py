@@ -21,7 +21,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from kernelwright.env.compiler.ir.nodes import Procedure
-from kernelwright.env.compiler.machine.footprint import Cache, traffic
+from kernelwright.env.compiler.machine.footprint import traffic
+from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import read_nest
 from kernelwright.env.compiler.machine.peel import Peeling
 from kernelwright.env.compiler.machine.table import load_table, table_names, table_sha256

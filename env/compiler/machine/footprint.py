@@ -23,21 +23,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.machine.affine import Span, Trips, span
+from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import Access, Array, Nest, depends_on
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """One level: its size and associativity."""
-
-    size_bytes: int
-    ways: int
-    line_bytes: int
-
-    @property
-    def sets(self) -> int:
-        """How many sets its lines fall into."""
-        return max(1, self.size_bytes // (self.ways * self.line_bytes))
 
 
 @dataclass(frozen=True, slots=True)

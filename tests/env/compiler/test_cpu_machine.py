@@ -36,7 +36,8 @@ from kernelwright.env.compiler.machine.cpu import (
     machine_names,
     machine_sha256,
 )
-from kernelwright.env.compiler.machine.footprint import Cache, footprint, traffic
+from kernelwright.env.compiler.machine.footprint import footprint, traffic
+from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import Array, EstimateError, Guards, read_nest
 from kernelwright.env.compiler.machine.peel import Peeling
 from kernelwright.env.compiler.pipeline import lower
