@@ -11,14 +11,17 @@ from typing import assert_never
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Expr,
     For,
     If,
     Load,
+    Prefetch,
     Procedure,
     Select,
     Stmt,
@@ -55,13 +58,14 @@ class _Writer:
 
     def _tensor(self, tensor: Tensor) -> str:
         shape = ",".join(map(self._expr, tensor.shape))
-        return f"{self._name(tensor.name)}:{tensor.dtype}[{shape}]"
+        scope = "" if tensor.scope == "auto" else f"@{tensor.scope}"
+        return f"{self._name(tensor.name)}:{tensor.dtype}[{shape}]{scope}"
 
     def _statement(self, node: Stmt) -> str:
         match node:
-            case Store(tensor, indices, value, reduce):
-                place = ",".join(map(self._expr, indices))
-                return f"{{{self._name(tensor)}[{place}]{reduce or ''}={self._expr(value)}}}"
+            case Store(tensor, indices, value, reduce, stream):
+                sign = f"{'stream ' if stream else ''}{reduce or ''}"
+                return f"{{{self._element(tensor, indices)}{sign}={self._expr(value)}}}"
             case For(var, extent, body, kind):
                 count = self._expr(extent)
                 return f"{{{kind} {self._number(var)}<{count} {self._statement(body)}}}"
@@ -72,8 +76,18 @@ class _Writer:
             case Allocate(tensor, body):
                 self._number(tensor.name)
                 return f"{{allocate {self._tensor(tensor)} {self._statement(body)}}}"
+            case Barrier():
+                return "{barrier}"
+            case Prefetch(tensor, indices, write, locality):
+                how = f"{'write' if write else 'read'} {locality}"
+                return f"{{prefetch {self._element(tensor, indices)} {how}}}"
+            case Call(instruction, body):
+                return f"{{call {instruction} {self._statement(body)}}}"
             case _:
                 assert_never(node)
+
+    def _element(self, tensor: str, indices: tuple[Expr, ...]) -> str:
+        return f"{self._name(tensor)}[{','.join(map(self._expr, indices))}]"
 
     def _expr(self, node: Expr) -> str:
         match node:
@@ -82,7 +96,7 @@ class _Writer:
             case Var(name):
                 return self._name(name)
             case Load(tensor, indices):
-                return f"{self._name(tensor)}[{','.join(map(self._expr, indices))}]"
+                return self._element(tensor, indices)
             case Binary(op, left, right):
                 parts = [left, right]
                 if op in _SORTED and is_whole(node):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
-from kernelwright.env.compiler.ir.nodes import DTYPES
+from kernelwright.env.compiler.ir.dtypes import DTYPES
 from kernelwright.env.compiler.runtime.cache import BuildCache, cache_folder
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, BuildError, find_toolchain
 from kernelwright.env.options import ProblemError

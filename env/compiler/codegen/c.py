@@ -16,7 +16,6 @@ from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.expression import (
-    BYTES,
     LOOSE,
     Expressions,
     Lanes,
@@ -24,16 +23,20 @@ from kernelwright.env.compiler.codegen.expression import (
     step_of,
 )
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Const,
     Expr,
     For,
     If,
     Load,
     LoopKind,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -117,7 +120,7 @@ def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
     and what is guarded in a vectorized loop is written with and without the guard.
     """
     match node:
-        case Store():
+        case Store() | Barrier() | Prefetch():
             return copies
         case For(_, extent, body, kind):
             count = simplify(extent) if kind is LoopKind.UNROLLED else whole(1)
@@ -128,7 +131,7 @@ def written(node: Stmt, copies: int = 1, *, in_lanes: bool = False) -> int:
             return written(then, copies * (2 if in_lanes else 1), in_lanes=in_lanes)
         case Block(items):
             return sum(written(item, copies, in_lanes=in_lanes) for item in items)
-        case Allocate(_, body):
+        case Allocate(_, body) | Call(_, body):
             return written(body, copies, in_lanes=in_lanes)
         case _:
             assert_never(node)
@@ -208,6 +211,13 @@ class _Emitter:
             case Allocate(tensor, body):
                 with self._allocated(tensor):
                     self.statement(body)
+            case Prefetch():
+                self._prefetch(node)
+            case Call(instruction, body):
+                self.line(f"// {instruction}")
+                self.statement(body)
+            case Barrier():
+                raise CodegenError("expected no barrier: C has no threads of a block, found one")
             case _:
                 assert_never(node)
 
@@ -250,7 +260,7 @@ class _Emitter:
         self.line("{")
         with self.indented():
             count = int(size.value) if isinstance(size, Const) else MAX_STACK_BYTES
-            taken = count * BYTES[tensor.dtype]
+            taken = count * ITEM_BYTES[tensor.dtype]
             small = self._stack_bytes + taken <= MAX_STACK_BYTES
             self._stack_bytes += taken if small else 0
             if small:
@@ -269,6 +279,10 @@ class _Emitter:
                 self.line(f"free({tensor.name});")
         self.line("}")
         del self.expressions.tensors[tensor.name]
+
+    def _prefetch(self, node: Prefetch) -> None:
+        element = self.expressions.element(node.tensor, node.indices)
+        self.line(f"__builtin_prefetch(&{element}, {int(node.write)}, {node.locality});")
 
     def _store(self, target: str, tensor: str, value: str, reduce: str | None) -> str:
         match reduce:
@@ -321,6 +335,12 @@ class _Emitter:
             case Block(items):
                 for item in items:
                     self._vector_statement(item, lanes)
+            case Prefetch():
+                # The lanes lie in one cache line or the next.
+                self.statement(_replace(node, lanes.var, whole(0)))
+            case Call(instruction, body):
+                self.line(f"// {instruction}")
+                self._vector_statement(body, lanes)
             case _:
                 self._one_by_one(node, lanes)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
     Binary,
@@ -27,7 +28,6 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.runtime.call import C_TYPES
 
-BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "bool": 1}
 _INFIX = {
     "add": ("+", 12),
     "sub": ("-", 12),
@@ -45,6 +45,9 @@ _INFIX = {
 # Binds tighter than any infix operator; 0 is a place where nothing needs brackets.
 TIGHT, LOOSE = 15, 0
 _VECTOR_OPS = ("add", "sub", "mul", "div")
+# C computes these in a wider type, so every result is cast back.
+_NARROW = ("int8", "int16", "uint8", "uint16", "float16")
+_MATH_NAMES = {"abs": "fabs", "round": "rint"}
 
 
 class Lanes:
@@ -94,8 +97,8 @@ class Expressions:
         for dtype, lanes in sorted(self._vectors):
             if not any(names.vector_type(dtype, lanes) in line for line in lines):
                 continue  # asked for by a store that then had no vector form
-            size, name = BYTES[dtype] * lanes, names.vector_type(dtype, lanes)
-            attributes = f"vector_size({size}), aligned({BYTES[dtype]}), may_alias"
+            size, name = ITEM_BYTES[dtype] * lanes, names.vector_type(dtype, lanes)
+            attributes = f"vector_size({size}), aligned({ITEM_BYTES[dtype]}), may_alias"
             out.append(f"typedef {C_TYPES[dtype]} {name} __attribute__(({attributes}));")
         return [*out, *sorted(self._helpers), ""] if out or self._helpers else []
 
@@ -114,6 +117,12 @@ class Expressions:
             case Binary("floordiv" | "mod" as op, left, right):
                 helper = self._integer_helper(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"
+            case Binary("pow", left, right):
+                return self._function("pow", (left, right), self._dtype(left))
+            case Binary(op, left, right) if op in ARITHMETIC and self._dtype(left) in _NARROW:
+                return self._narrow(
+                    f"{self._wider(left)} {_INFIX[op][0]} {self._wider(right)}", node
+                )
             case Binary(op, left, right):
                 sign, level = _INFIX[op]
                 first = _wide(left) + self.scalar(left, TIGHT if _wide(left) else level)
@@ -133,15 +142,37 @@ class Expressions:
 
     def _unary(self, op: str, operand: Expr) -> str:
         dtype = self._dtype(operand)
+        if op == "neg" and dtype in _NARROW:
+            return self._narrow(f"-{self._wider(operand)}", operand)
         if op == "neg":
             return f"(-{_wide(operand)}{self.scalar(operand)})"
         if op == "not":
             return f"(!{self.scalar(operand)})"
-        if op == "abs" and dtype.startswith("int"):
+        if op == "abs" and dtype in UNSIGNED:
+            return self.scalar(operand)
+        if op == "abs" and dtype in INTEGERS:
             text = self.scalar(operand)
-            return f"({text} < 0 ? -{text} : {text})"
-        function = {"abs": "fabs"}.get(op, op) + ("f" if dtype == "float32" else "")
-        return f"{function}({self.scalar(operand, LOOSE)})"
+            absolute = f"({text} < 0 ? -{text} : {text})"
+            return self._narrow(absolute, operand) if dtype in _NARROW else absolute
+        return self._function(_MATH_NAMES.get(op, op), (operand,), dtype)
+
+    def _function(self, name: str, operands: tuple[Expr, ...], dtype: str) -> str:
+        """A call of <math.h>; float16 goes through float, whose error is far below its own."""
+        if dtype == "float64":
+            return f"{name}({', '.join(self.scalar(operand, LOOSE) for operand in operands)})"
+        if dtype == "float32":
+            return f"{name}f({', '.join(self.scalar(operand, LOOSE) for operand in operands)})"
+        text = f"{name}f({', '.join(self._wider(operand) for operand in operands)})"
+        return self._narrow(text, operands[0])
+
+    def _wider(self, node: Expr) -> str:
+        """An operand in the type that C computes with."""
+        text = self.scalar(node)
+        return f"(float){text}" if self._dtype(node) == "float16" else text
+
+    def _narrow(self, text: str, node: Expr) -> str:
+        """A result rounded or wrapped to the dtype of an expression."""
+        return f"(({C_TYPES[self._dtype(node)]})({text}))"
 
     def _dtype(self, node: Expr) -> str:
         match node:
@@ -176,7 +207,7 @@ class Expressions:
         name = names.minimum(dtype) if op == "min" else names.maximum(dtype)
         c_type, sign = C_TYPES[dtype], "<" if op == "min" else ">"
         # NumPy's minimum and maximum: a NaN on either side is the result.
-        nan = "a != a || " if dtype.startswith("float") else ""
+        nan = "" if dtype in INTEGERS else "a != a || "
         self._helpers.add(
             f"static inline {c_type} {name}({c_type} a, {c_type} b) "
             f"{{ return {nan}a {sign} b ? a : b; }}"
@@ -190,6 +221,8 @@ class Expressions:
             "floordiv": "b == -1 ? -a : a / b - (a % b != 0 && (a % b < 0) != (b < 0))",
             "mod": "b == -1 ? 0 : a % b + (a % b != 0 && (a % b < 0) != (b < 0)) * b",
         }[op]
+        if dtype in UNSIGNED:
+            body = "a / b" if op == "floordiv" else "a % b"
         c_type = C_TYPES[dtype]
         self._helpers.add(
             f"static inline {c_type} {name}({c_type} a, {c_type} b) {{ return {body}; }}"
@@ -198,7 +231,7 @@ class Expressions:
 
     def has_vectors(self, dtype: str, lanes: Lanes) -> bool:
         """Whether C has a vector type of that many lanes."""
-        return dtype != "bool" and lanes.count in (2, 4, 8, 16, 32, 64)
+        return dtype not in ("bool", "float16") and lanes.count in (2, 4, 8, 16, 32, 64)
 
     def vector(self, node: Expr, lanes: Lanes, dtype: str, outer: int = TIGHT) -> str | None:
         """An expression for all lanes, None if it has no vector form."""
@@ -256,10 +289,12 @@ def _wide(node: Expr) -> str:
 def _literal(value: float | int | bool, dtype: str) -> str:
     if dtype == "bool":
         return "1" if value else "0"
-    if dtype.startswith("int"):
-        if value == -(2 ** (31 if dtype == "int32" else 63)):
-            return "INT32_MIN" if dtype == "int32" else "INT64_MIN"
-        return str(value) if value >= 0 else f"({value})"
+    if dtype in INTEGERS:
+        if dtype in ("int32", "int64") and value == whole_range(dtype).start:
+            return f"{dtype.upper()}_MIN"
+        # C's own integers are int; a number of another width has its type.
+        typed = "" if dtype in ("int32", "int64") else f"({C_TYPES[dtype]})"
+        return f"{typed}{value}" if value >= 0 and not typed else f"({typed}{value})"
     number = float(value)
     if number != number:
         text = "NAN"
@@ -272,6 +307,8 @@ def _literal(value: float | int | bool, dtype: str) -> str:
             if float(repr(number)) == number and len(repr(number)) < 12
             else number.hex()
         )
+    if dtype == "float16":
+        return f"((_Float16){text})"
     suffix = "f" if dtype == "float32" and text[0] not in "NI(" else ""
     return f"({text}{suffix})" if text.startswith("-") else f"{text}{suffix}"
 

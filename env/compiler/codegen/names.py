@@ -4,6 +4,7 @@ readers agree.
 
 from __future__ import annotations
 
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.names import is_free, is_free_function
 
 __all__ = [
@@ -21,8 +22,8 @@ __all__ = [
 
 def vector_type(dtype: str, lanes: int) -> str:
     """The type of a vector: ``f32x16``."""
-    short = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}[dtype]
-    return f"{short}x{lanes}"
+    bits = 8 * ITEM_BYTES[dtype]
+    return f"{dtype[0]}{bits}x{lanes}"
 
 
 def floor_division(dtype: str) -> str:

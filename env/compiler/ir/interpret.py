@@ -16,16 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.dtypes import INTEGERS, fits
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Expr,
     For,
     If,
     Load,
+    Prefetch,
     Procedure,
     Select,
     Stmt,
@@ -51,6 +55,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "mod": lambda a, b: a % b,
     "min": np.minimum,
     "max": np.maximum,
+    "pow": np.power,
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,
@@ -65,9 +70,14 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "sqrt": np.sqrt,
     "exp": np.exp,
     "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
     "tanh": np.tanh,
     "erf": lambda a: type(a)(math.erf(a)),
     "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "trunc": np.trunc,
 }
 
 
@@ -168,6 +178,10 @@ def _run(node: Stmt, variables: dict[str, Any], memory: dict[str, _Memory]) -> N
             memory[tensor.name] = _Memory(tensor, np.zeros(shape, tensor.dtype), defined=False)
             _run(body, variables, memory)
             del memory[tensor.name]
+        case Call(_, body):
+            _run(body, variables, memory)
+        case Barrier() | Prefetch():
+            pass
         case _:
             assert_never(node)
 
@@ -219,14 +233,13 @@ def _held(value: Any) -> Any:
 def _cast(value: Any, dtype: str) -> Any:
     if dtype == "bool":
         return bool(value != 0)
-    if dtype.startswith("int"):
+    if dtype in INTEGERS:
         if not math.isfinite(value):
             raise InterpretError(f"{dtype} cannot hold {value}")
         whole = int(value)
-        half = 2 ** (31 if dtype == "int32" else 63)
-        if not -half <= whole < half:
+        if not fits(whole, dtype):
             raise InterpretError(f"{dtype} cannot hold {whole}")
-        return whole if dtype == "int64" else np.int32(whole)
+        return whole if dtype == "int64" else np.dtype(dtype).type(whole)
     # Through int64, so that a whole number is rounded once.
     exact = np.int64(value) if isinstance(value, int) else value
     return np.dtype(dtype).type(exact)

@@ -16,12 +16,13 @@ _WORDS = (
     "typedef union unsigned void volatile while main asm typeof linux unix i386 mips sun "
     "math_errhandling free malloc "
     "abort aligned_alloc abs int32_t int64_t uint8_t fabs sqrt exp log tanh erf floor fabsf "
-    "sqrtf expf logf tanhf erff floorf "
+    "sqrtf expf logf tanhf erff floorf ceil ceilf cos cosf pow powf rint rintf sin sinf "
+    "trunc truncf "
 )
 _RESERVED = frozenset(_WORDS.split())
 # What looks like a macro or a word of the compiler, like a vector type, or like a name that
 # generated code makes up.
-_SUSPECT = re.compile(r"[A-Z_][A-Z0-9_]{2,}|_[A-Z_]\w*|[fi](32|64)x\d+|kw_.*")
+_SUSPECT = re.compile(r"[A-Z_][A-Z0-9_]{2,}|_[A-Z_]\w*|[fiu](8|16|32|64)x\d+|kw_.*")
 
 # <math.h>: each of these is there for every floating-point type.
 _MATH = (

@@ -13,21 +13,52 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
-DTYPES = ("bool", "int32", "int64", "float32", "float64")
-ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max")
+ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "pow")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = ("and", "or")
-UNARY = ("neg", "not", "abs", "sqrt", "exp", "log", "tanh", "erf", "floor")
+# ``round`` is to the nearest whole number, halves to the even one.
+MATH = (
+    "sqrt",
+    "exp",
+    "log",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+)
+UNARY = ("neg", "not", "abs", *MATH)
 REDUCTIONS = ("add", "mul", "min", "max")
+# Where a temporary lives. ``auto`` leaves it to the back end; ``shared`` is one for each block of
+# threads, ``local`` and ``register`` are one for each thread.
+MEMORY_SCOPES = ("auto", "heap", "stack", "register", "shared", "local")
 
 
 class LoopKind(StrEnum):
-    """How the iterations of a loop are executed; only ``serial`` promises an order."""
+    """How the iterations of a loop are executed; only ``serial`` and ``unrolled`` promise an order.
+
+    The dotted kinds bind a loop to a level of a grid of thread blocks (CUDA's words), ``vthread``
+    to virtual threads (Chen et al., TVM, OSDI 2018, section 4.4).
+    """
 
     SERIAL = "serial"
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BLOCK_X = "block.x"
+    BLOCK_Y = "block.y"
+    BLOCK_Z = "block.z"
+    THREAD_X = "thread.x"
+    THREAD_Y = "thread.y"
+    THREAD_Z = "thread.z"
+    VTHREAD = "vthread"
+
+
+BLOCK_KINDS = (LoopKind.BLOCK_X, LoopKind.BLOCK_Y, LoopKind.BLOCK_Z)
+THREAD_KINDS = (LoopKind.THREAD_X, LoopKind.THREAD_Y, LoopKind.THREAD_Z)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +128,16 @@ Expr: TypeAlias = Const | Var | Load | Binary | Unary | Cast | Select
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write an element, or with ``reduce`` combine the value with the element that is there."""
+    """Write an element, or with ``reduce`` combine the value with the element that is there.
+
+    ``stream`` asks for a write past the caches; it changes no value.
+    """
 
     tensor: str
     indices: tuple[Expr, ...]
     value: Expr
     reduce: str | None = None
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +176,46 @@ class Allocate:
     body: Stmt
 
 
-Stmt: TypeAlias = Store | For | If | Block | Allocate
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a block wait here for one another, and see what the others wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Ask for the cache line of an element; no meaning but time.
+
+    ``locality`` is from 0 (used once) to 3 (keep in all levels).
+    """
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    write: bool = False
+    locality: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An instruction or micro-kernel by name in the place of ``body``, which stays its meaning."""
+
+    instruction: str
+    body: Stmt
+
+
+Stmt: TypeAlias = Store | For | If | Block | Allocate | Barrier | Prefetch | Call
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A row-major array: name, shape in constants and extents, dtype, and role (input, output,
-    temporary).
+    """A row-major array: name, shape in constants and extents, dtype, role (input, output,
+    temporary), and for a temporary the memory that it lives in.
     """
 
     name: str
     shape: tuple[Expr, ...]
     dtype: str
     role: str = "temporary"
+    scope: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +294,9 @@ def map_statements(
     """
     rebuilt: Stmt
     match node:
-        case Store(tensor, indices, value, reduce):
-            rebuilt = Store(
-                tensor, tuple(expression(i) for i in indices), expression(value), reduce
-            )
+        case Store(tensor, indices, value, reduce, stream):
+            places = tuple(expression(i) for i in indices)
+            rebuilt = Store(tensor, places, expression(value), reduce, stream)
         case For(var, extent, body, kind):
             rebuilt = For(
                 var, expression(extent), map_statements(body, expression, statement), kind
@@ -246,6 +307,12 @@ def map_statements(
             rebuilt = Block(tuple(map_statements(s, expression, statement) for s in body))
         case Allocate(tensor, body):
             rebuilt = Allocate(tensor, map_statements(body, expression, statement))
+        case Prefetch(tensor, indices, write, locality):
+            rebuilt = Prefetch(tensor, tuple(expression(i) for i in indices), write, locality)
+        case Call(instruction, body):
+            rebuilt = Call(instruction, map_statements(body, expression, statement))
+        case Barrier():
+            rebuilt = node
         case _:
             assert_never(node)
     return rebuilt if statement is None else statement(rebuilt)
@@ -255,14 +322,14 @@ def statements(node: Stmt) -> Iterator[Stmt]:
     """The statement and all below it, in program order."""
     yield node
     match node:
-        case For(_, _, body, _) | Allocate(_, body):
+        case For(_, _, body, _) | Allocate(_, body) | Call(_, body):
             yield from statements(body)
         case If(_, then):
             yield from statements(then)
         case Block(body):
             for item in body:
                 yield from statements(item)
-        case Store():
+        case Store() | Barrier() | Prefetch():
             pass
         case _:
             assert_never(node)

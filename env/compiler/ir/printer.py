@@ -9,8 +9,10 @@ from typing import assert_never
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Expr,
@@ -18,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Load,
     LoopKind,
+    Prefetch,
     Procedure,
     Select,
     Stmt,
@@ -63,9 +66,10 @@ def _tensor(tensor: Tensor) -> str:
 def _lines(node: Stmt, level: int) -> list[str]:
     pad = "  " * level
     match node:
-        case Store(tensor, indices, value, reduce):
+        case Store(tensor, indices, value, reduce, stream):
             sign = "=" if reduce is None else _REDUCE[reduce]
-            return [f"{pad}{_element(tensor, indices)} {sign} {print_expr(value)}"]
+            note = "  # stream" if stream else ""
+            return [f"{pad}{_element(tensor, indices)} {sign} {print_expr(value)}{note}"]
         case For(var, extent, body, kind):
             note = "" if kind is LoopKind.SERIAL else f"  # {kind}"
             return [f"{pad}for {var} in {print_expr(extent)}:{note}", *_lines(body, level + 1)]
@@ -74,7 +78,15 @@ def _lines(node: Stmt, level: int) -> list[str]:
         case Block(body):
             return [line for item in body for line in _lines(item, level)] or [f"{pad}pass"]
         case Allocate(tensor, body):
-            return [f"{pad}allocate {_tensor(tensor)}", *_lines(body, level)]
+            note = "" if tensor.scope == "auto" else f"  # {tensor.scope}"
+            return [f"{pad}allocate {_tensor(tensor)}{note}", *_lines(body, level)]
+        case Barrier():
+            return [f"{pad}barrier"]
+        case Prefetch(tensor, indices, write, locality):
+            note = f"  # {'write' if write else 'read'}, locality {locality}"
+            return [f"{pad}prefetch {_element(tensor, indices)}{note}"]
+        case Call(instruction, body):
+            return [f"{pad}call {instruction}:", *_lines(body, level + 1)]
         case _:
             assert_never(node)
 

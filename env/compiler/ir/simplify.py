@@ -24,6 +24,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Expr,
@@ -207,7 +208,7 @@ def _prune(node: Stmt) -> Stmt:
             return EMPTY
         case For(_, extent, body, _) if body == EMPTY or _is(extent, 0):
             return EMPTY
-        case Allocate(_, body) if body == EMPTY:
+        case Allocate(_, body) | Call(_, body) if body == EMPTY:
             return EMPTY
         case Block(body):
             flat: list[Stmt] = []

@@ -8,16 +8,20 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import VerifyError
+from kernelwright.env.compiler.ir.dtypes import DTYPES, FLOATS, INTEGERS, fits
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
     COMPARISONS,
-    DTYPES,
     LOGIC,
+    MATH,
+    MEMORY_SCOPES,
     REDUCTIONS,
     UNARY,
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Expr,
@@ -25,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Load,
     LoopKind,
+    Prefetch,
     Procedure,
     Select,
     Stmt,
@@ -34,9 +39,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     walk,
 )
-
-_FLOATS = ("float32", "float64")
-_FLOAT_ONLY = frozenset({"sqrt", "exp", "log", "tanh", "erf", "floor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,13 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
         raise VerifyError(
             scope.where, f"one of {', '.join(DTYPES)}", f"{tensor.name}: {tensor.dtype}"
         )
+    if tensor.scope not in MEMORY_SCOPES or (tensor.role, tensor.scope) not in (
+        ("input", "auto"),
+        ("output", "auto"),
+        ("temporary", tensor.scope),
+    ):
+        expected = f"one of {', '.join(MEMORY_SCOPES)} for a temporary, auto for an argument"
+        raise VerifyError(scope.where, expected, f"{tensor.role} {tensor.name}: {tensor.scope}")
     known = {name for name, _ in scope.tensors} | scope.variables
     if tensor.name in known or not _is_name(tensor.name):
         raise VerifyError(scope.where, "a new name", f"tensor {tensor.name!r}")
@@ -147,6 +156,17 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
                 raise VerifyError(scope.where, "a new name", f"tensor {tensor.name!r}")
             taken.add(tensor.name)
             _statement(body, _declare(tensor, scope), taken)
+        case Prefetch(tensor, indices, _, locality):
+            here = scope.under(f"prefetch {tensor}")
+            _indices(scope.tensor(tensor), indices, here)
+            if locality not in range(4):
+                raise VerifyError(here.where, "a locality from 0 to 3", str(locality))
+        case Call(instruction, body):
+            if not _is_name(instruction):
+                raise VerifyError(scope.where, "the name of an instruction", repr(instruction))
+            _statement(body, scope.under(f"call {instruction}"), taken)
+        case Barrier():
+            pass
         case _:
             assert_never(node)
 
@@ -175,9 +195,9 @@ def type_of(node: Expr, scope: Scope) -> str:
         case Const(value, dtype):
             if dtype not in DTYPES or (dtype == "bool") != isinstance(value, bool):
                 raise VerifyError(scope.where, "a constant of its dtype", f"{dtype}({value!r})")
-            if dtype.startswith("int") and not isinstance(value, int):
+            if dtype in INTEGERS and not isinstance(value, int):
                 raise VerifyError(scope.where, "a whole constant", f"{dtype}({value!r})")
-            if dtype.startswith("int") and not fits(value, dtype):
+            if dtype in INTEGERS and not fits(value, dtype):
                 raise VerifyError(scope.where, f"a constant that {dtype} holds", str(value))
             return dtype
         case Var(name):
@@ -218,9 +238,9 @@ def _binary(op: str, left: str, right: str, scope: Scope) -> str:
         return "bool"
     if op not in ARITHMETIC or left == "bool":
         raise VerifyError(scope.where, "an operation on numbers", f"{op} on {left}")
-    if (op == "div") != (left in _FLOATS) and op in ("div", "floordiv", "mod"):
+    if (op in ("div", "pow")) != (left in FLOATS) and op in ("div", "pow", "floordiv", "mod"):
         raise VerifyError(
-            scope.where, "div on floats, floordiv and mod on integers", f"{op} on {left}"
+            scope.where, "div and pow on floats, floordiv and mod on integers", f"{op} on {left}"
         )
     return left
 
@@ -229,14 +249,8 @@ def _unary(op: str, operand: str, scope: Scope) -> str:
     wrong = (
         op not in UNARY
         or (op == "not") != (operand == "bool")
-        or (op in _FLOAT_ONLY and operand not in _FLOATS)
+        or (op in MATH and operand not in FLOATS)
     )
     if wrong:
         raise VerifyError(scope.where, "an operation that exists", f"{op} on {operand}")
     return operand
-
-
-def fits(value: float, dtype: str) -> bool:
-    """Whether a whole number is one of an integer dtype."""
-    half: int = 1 << (31 if dtype == "int32" else 63)
-    return -half <= value < half

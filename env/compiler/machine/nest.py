@@ -10,16 +10,20 @@ from math import prod
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Const,
     Expr,
     For,
     If,
     Load,
     LoopKind,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -29,8 +33,6 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.machine.affine import interval, mean
-
-ITEM_BYTES = {"bool": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
 
 
 class EstimateError(CompilerError):
@@ -124,7 +126,7 @@ def _phases(body: Stmt) -> tuple[Stmt, ...]:
     match body:
         case Block(items):
             return tuple(phase for item in items for phase in _phases(item))
-        case Allocate(_, inner):
+        case Allocate(_, inner) | Call(_, inner):
             return _phases(inner)
     return (body,)
 
@@ -162,8 +164,10 @@ def _accesses(
         case Block(items):
             for item in items:
                 yield from _accesses(item, around, guards, phase, arrays, trips)
-        case Allocate(_, body):
+        case Allocate(_, body) | Call(_, body):
             yield from _accesses(body, around, guards, phase, arrays, trips)
+        case Barrier() | Prefetch():
+            pass
         case _:
             assert_never(node)
 

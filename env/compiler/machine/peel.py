@@ -9,11 +9,14 @@ from typing import assert_never
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Block,
+    Call,
     Const,
     For,
     If,
     LoopKind,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -41,7 +44,9 @@ class Peeling:
             case If(_, body):
                 inner, count = self._visit(body)
                 return replace(node, then=inner), count
-            case Allocate(_, body):
+            case Barrier() | Prefetch():
+                return node, 0
+            case Allocate(_, body) | Call(_, body):
                 inner, count = self._visit(body)
                 return replace(node, body=inner), count
             case Block(items):

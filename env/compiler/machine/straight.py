@@ -14,13 +14,16 @@ from typing import assert_never
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Expr,
     For,
     If,
     Load,
     LoopKind,
+    Prefetch,
     Stmt,
     Store,
     Unary,
@@ -135,8 +138,10 @@ class _Straightening:
             case Block(items):
                 for item in items:
                     self.visit(item, at)
-            case Allocate(_, body):
+            case Allocate(_, body) | Call(_, body):
                 self.visit(body, at)
+            case Barrier() | Prefetch():
+                pass
             case _:
                 assert_never(node)
 

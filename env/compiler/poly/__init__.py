@@ -2,5 +2,6 @@
 it.
 
 ``model`` turns a procedure into iteration domains, accesses and an order; ``dependence`` compares
-orders and finds what a loop carries.
+orders and finds what a loop carries; ``region`` finds the box of a tensor that a statement touches;
+``affine`` writes isl's expressions as LoopIR.
 """

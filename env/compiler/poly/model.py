@@ -18,16 +18,20 @@ import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Const,
     Expr,
     For,
     If,
     Load,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
+    Unary,
     Var,
     walk,
 )
@@ -42,6 +46,11 @@ def isl_name(variable: str) -> str:
     something.
     """
     return f"v_{variable}"
+
+
+def variable_name(name: str) -> str:
+    """The variable or extent that isl knows by a name."""
+    return name.removeprefix("v_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +178,9 @@ def affine_text(node: Expr) -> str | None:
         case Binary("mod", left, Const(value, "int64")) if int(value) > 0:
             text = affine_text(left)
             return None if text is None else f"(({text}) mod {value})"
+        case Binary("min" | "max" as op, left, right):
+            a, b = affine_text(left), affine_text(right)
+            return None if a is None or b is None else f"{op}({a}, {b})"
     return None
 
 
@@ -180,6 +192,9 @@ def condition_text(node: Expr) -> str | None:
         case Binary("and" | "or" as op, left, right):
             a, b = condition_text(left), condition_text(right)
             return None if a is None or b is None else f"(({a}) {op} ({b}))"
+        case Unary("not", operand):
+            a = condition_text(operand)
+            return None if a is None else f"(not ({a}))"
         case Binary(op, left, right) if op in _COMPARE:
             a, b = affine_text(left), affine_text(right)
             return None if a is None or b is None else f"{a} {_COMPARE[op]} {b}"
@@ -215,5 +230,9 @@ def _collect(
         case Allocate(tensor, body):
             own = (tensor.name, tuple(loop.var for loop in around))
             _collect(body, around, conditions, position, (*private, own), found)
+        case Call(_, body):
+            _collect(body, around, conditions, position, private, found)
+        case Barrier() | Prefetch():
+            pass
         case _:
             assert_never(node)

@@ -21,8 +21,14 @@ from kernelwright.env.compiler.errors import CompilerError
 
 C_TYPES = {
     "bool": "uint8_t",
+    "int8": "int8_t",
+    "int16": "int16_t",
     "int32": "int32_t",
     "int64": "int64_t",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "float16": "_Float16",
     "float32": "float",
     "float64": "double",
 }
@@ -94,7 +100,9 @@ class Kernel:
     ) -> None:
         self.arguments, self.extents = arguments, extents
         self._ffi = cffi.FFI()
-        self._ffi.cdef(f"{prototype(entry, arguments, extents)};")
+        # cffi has no word for _Float16; behind a pointer only the size counts.
+        declared = prototype(entry, arguments, extents).replace("_Float16", "uint16_t")
+        self._ffi.cdef(f"{declared};")
         with float_environment():
             self._library = self._ffi.dlopen(str(library))
         # Never unloaded: a library's OpenMP threads outlive the call and would run unmapped code.
@@ -126,10 +134,7 @@ class Kernel:
                 raise CallError(f"{argument.name}: no memory for {list(shape)}: {error}") from None
             if argument.is_input:
                 arrays[argument.name][...] = _fitting(argument, shape, inputs)
-        pointers = [
-            self._ffi.cast(f"{C_TYPES[a.dtype]} *", arrays[a.name].ctypes.data)
-            for a in self.arguments
-        ]
+        pointers = [self._ffi.cast("void *", arrays[a.name].ctypes.data) for a in self.arguments]
         with float_environment():
             self._function(*pointers, *(int(given[e]) for e in self.extents))
         return {a.name: arrays[a.name] for a in self.arguments if not a.is_input}

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.dtypes import fits
 from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
-from kernelwright.env.compiler.ir.verify import fits
 
 _FLOATS = ("float32", "float64")
 _INTEGERS = ("int32", "int64")

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.ir.nodes import DTYPES, Const, Expr, Load, Var
+from kernelwright.env.compiler.ir.dtypes import DTYPES
+from kernelwright.env.compiler.ir.nodes import Const, Expr, Load, Var
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.tensor.expression import TensorError, Value, constant
 

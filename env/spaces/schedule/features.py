@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.codegen.c import written
-from kernelwright.env.compiler.codegen.expression import BYTES
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
+    Call,
     Expr,
     For,
     If,
@@ -75,6 +76,8 @@ def _sites(procedure: Procedure) -> list[_Site]:
                     visit(item, around, guards, known)
             case Allocate(tensor, body):
                 visit(body, around, guards, {**known, tensor.name: tensor})
+            case Call(_, body):
+                visit(body, around, guards, known)
 
     visit(procedure.body, (), 0, {tensor.name: tensor for tensor in procedure.tensors})
     return found
@@ -98,7 +101,7 @@ def _store_features(site: _Site) -> list[float]:
     serial = [i for i, loop in enumerate(site.loops) if loop.kind is LoopKind.SERIAL]
     lanes = total(LoopKind.VECTORIZED)
     copied = total(LoopKind.UNROLLED, spatial=True)
-    itemsize = BYTES[site.tensors[store.tensor].dtype]
+    itemsize = ITEM_BYTES[site.tensors[store.tensor].dtype]
     registers = 2**copied * max(1.0, 2**lanes * itemsize / REGISTER_BYTES)
     # Accumulators stay in registers if the loop around the tile does not move the store.
     stays = bool(serial) and steps[0][serial[-1]] == 0
@@ -159,7 +162,7 @@ def _footprint(site: _Site, steps: Sequence[Sequence[int | None]], start: int) -
         elements = 1.0
         for loop, step in zip(site.loops[start:], moves[start:], strict=True):
             elements *= 1 if step == 0 else constant_extent(loop) or 1
-        total += elements * BYTES[site.tensors[name].dtype]
+        total += elements * ITEM_BYTES[site.tensors[name].dtype]
     return total
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.codegen.expression import BYTES, depends_on, step_of
+from kernelwright.env.compiler.codegen.expression import depends_on, step_of
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -131,7 +132,7 @@ def _nest(
         dense = along[-1] if along else None
         loads = [node for node in walk(store.value) if isinstance(node, Load)]
     steps = [step_of(flat_index(tensors[n.tensor], n.indices), dense) for n in loads if dense]
-    itemsize = max((BYTES[tensors[s.tensor].dtype] for s in stores), default=4)
+    itemsize = max((ITEM_BYTES[tensors[s.tensor].dtype] for s in stores), default=4)
     streamed = all(step in (0, 1) for step in steps)
     has_loads = store is None or bool(loads)
     return Nest(tuple(axes), dense, streamed, has_loads, itemsize, iterations)

@@ -185,7 +185,7 @@ WRONG = [
     (lambda: te.placeholder("a b", (4,)), "expected a name"),
     (lambda: te.placeholder("x", (0,)), "a size of at least 1"),
     (lambda: te.placeholder("x", (True,)), "a size of at least 1"),
-    (lambda: te.placeholder("x", (4,), "float16"), "x: expected one of"),
+    (lambda: te.placeholder("x", (4,), "float8"), "x: expected one of"),
     (lambda: te.compute("y", (4,), lambda i, j: X[i], [X]), "y: expected 1 indices"),
     (lambda: te.compute("y", (4,), lambda i: 3, [X]), "expected an expression, found 3"),
     (

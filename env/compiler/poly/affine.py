@@ -1,0 +1,240 @@
+"""From isl's piecewise quasi-affine expressions and sets back to LoopIR's expressions.
+
+Pieces that are the least or the greatest of a few affine expressions become ``min`` and ``max``,
+others a choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Select, Var
+from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, simplify, whole
+from kernelwright.env.compiler.poly.model import isl_name, variable_name
+
+_OPERATIONS = {
+    isl.ast_expr_op_type.mul: "mul",
+    isl.ast_expr_op_type.div: "floordiv",
+    isl.ast_expr_op_type.fdiv_q: "floordiv",
+    isl.ast_expr_op_type.pdiv_q: "floordiv",
+    isl.ast_expr_op_type.pdiv_r: "mod",
+    isl.ast_expr_op_type.zdiv_r: "mod",
+    isl.ast_expr_op_type.min: "min",
+    isl.ast_expr_op_type.max: "max",
+    isl.ast_expr_op_type.eq: "eq",
+    isl.ast_expr_op_type.le: "le",
+    isl.ast_expr_op_type.lt: "lt",
+    isl.ast_expr_op_type.ge: "ge",
+    isl.ast_expr_op_type.gt: "gt",
+    isl.ast_expr_op_type.and_then: "and",
+    isl.ast_expr_op_type.or_else: "or",
+}
+# isl's stubs do not know the two operators whose names Python reserves.
+_OPERATIONS[getattr(isl.ast_expr_op_type, "and_")] = "and"  # noqa: B009
+_OPERATIONS[getattr(isl.ast_expr_op_type, "or_")] = "or"  # noqa: B009
+_SUMS = (isl.ast_expr_op_type.add, isl.ast_expr_op_type.sub)
+_CHOICES = (isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select)
+
+
+def context_set(parameters: Sequence[str], conditions: Sequence[str]) -> isl.Set:
+    """Values of parameters under conditions in isl's words."""
+    names = ", ".join(map(isl_name, parameters))
+    return isl.Set(f"[{names}] -> {{ : {' and '.join(conditions) or 'true'} }}")
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """A value in a context: the least (``min``) or greatest (``max``) of affine expressions where
+    ``terms`` are known, the piecewise one where they are empty.
+    """
+
+    op: str
+    exact: isl.PwAff
+    terms: tuple[isl.Aff, ...] = ()
+
+
+def least(values: isl.Set, axis: int, context: isl.Set) -> Extremum:
+    """The least coordinate of a set along an axis, by its parameters."""
+    return _bound(values, axis, context, "max", values.dim_min(axis))
+
+
+def greatest(values: isl.Set, axis: int, context: isl.Set) -> Extremum:
+    """The greatest coordinate of a set along an axis, by its parameters."""
+    return _bound(values, axis, context, "min", values.dim_max(axis))
+
+
+def length(low: Extremum, high: Extremum) -> Extremum:
+    """How many whole numbers lie between two bounds, both included."""
+    one = isl.Val(1)
+    exact = high.exact.sub(low.exact).add_constant_val(one).coalesce()
+    differences = [
+        upper.sub(lower).add_constant_val(one) for upper in high.terms for lower in low.terms
+    ]
+    return Extremum("min", exact, _needed(differences, "min", exact))
+
+
+def _bound(values: isl.Set, axis: int, context: isl.Set, op: str, exact: isl.PwAff) -> Extremum:
+    """A bound with the terms that the set's own constraints give, if they are right.
+
+    A piecewise expression may have specialised them: that the last of three tiles of 16 ends at 33
+    is as true as that every tile ends at the lesser of 33 and its start plus 15, and reads worse.
+    """
+    exact = exact.intersect_params(context).coalesce()
+    pieces = [piece for _, piece in exact.get_pieces()]
+    if len(pieces) > 1:
+        terms = _needed(_constraints(values, axis, op), op, exact) or _needed(pieces, op, exact)
+        return Extremum(op, exact, terms)
+    simpler = exact.gist_params(exact.domain()).get_pieces()
+    return Extremum(op, exact, (simpler[0][1],))
+
+
+def _constraints(values: isl.Set, axis: int, op: str) -> list[isl.Aff]:
+    """What bounds a set along an axis from above (``min``) or below (``max``)."""
+    count = values.dim(isl.dim_type.set)
+    alone = values.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
+    alone = alone.project_out(isl.dim_type.set, 0, axis).coalesce()
+    # What this loses makes the terms wrong at worst, and whether they are right is seen.
+    alone = alone.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
+    if alone.n_basic_set() != 1:
+        return []
+    found = []
+    for constraint in alone.get_basic_sets()[0].get_constraints():
+        bounds = constraint.is_upper_bound if op == "min" else constraint.is_lower_bound
+        if bounds(isl.dim_type.set, 0):
+            aff = constraint.get_bound(isl.dim_type.set, 0)
+            aff = aff.floor() if op == "min" else aff.ceil()
+            found.append(aff.drop_dims(isl.dim_type.in_, 0, 1).project_domain_on_params())
+    return found
+
+
+def _needed(affine: list[isl.Aff], op: str, exact: isl.PwAff) -> tuple[isl.Aff, ...]:
+    """The expressions of which ``exact`` is the least (or the greatest), as few as will do; none if
+    it is not.
+    """
+    if not affine or not _is_extremum(affine, op, exact):
+        return ()
+    needed = list(affine)
+    for aff in affine:
+        fewer = [other for other in needed if other is not aff]
+        if fewer and _is_extremum(fewer, op, exact):
+            needed = fewer
+    return tuple(needed)
+
+
+def _is_extremum(affine: list[isl.Aff], op: str, exact: isl.PwAff) -> bool:
+    found = isl.PwAff.from_aff(affine[0])
+    for aff in affine[1:]:
+        other = isl.PwAff.from_aff(aff)
+        found = found.min(other) if op == "min" else found.max(other)
+    return bool(found.intersect_params(exact.domain()).is_equal(exact))
+
+
+def from_extremum(value: Extremum) -> Expr:
+    """A value as an expression, which is right where the value is defined."""
+    domain = value.exact.domain()
+    build = isl.AstBuild.from_context(domain)
+    if value.terms:
+        return _chain(value.op, [_from_affine(aff, build) for aff in value.terms])
+    exact = value.exact.gist_params(domain).coalesce()
+    return simplify(_from_ast(build.expr_from_pw_aff(exact)))
+
+
+def _from_affine(affine: isl.Aff, build: isl.AstBuild) -> Expr:
+    return simplify(_from_ast(build.expr_from_pw_aff(isl.PwAff.from_aff(affine))))
+
+
+def _chain(op: str, items: list[Expr]) -> Expr:
+    """Numbers first, so that a tile's size is what one reads first."""
+    items = sorted(items, key=lambda item: not isinstance(item, Const))
+    out = items[0]
+    for item in items[1:]:
+        out = Binary(op, out, item)
+    return out
+
+
+def from_set(values: isl.Set) -> Expr:
+    """The condition that parameters are in a set."""
+    build = isl.AstBuild.from_context(isl.Set.universe(values.get_space().params()))
+    return simplify(_condition(_from_ast(build.expr_from_set(values))))
+
+
+def _condition(node: Expr) -> Expr:
+    """A condition where isl writes it as a number."""
+    if isinstance(node, Const) and node.dtype == "int64":
+        return TRUE if node.value else FALSE
+    return node
+
+
+def _from_ast(node: isl.AstExpr) -> Expr:
+    kind = isl.ast_expr_type(node.get_type())
+    if kind == isl.ast_expr_type.int:
+        return whole(node.get_val().to_python())
+    if kind == isl.ast_expr_type.id:
+        return Var(variable_name(node.get_id().get_name()))
+    op = isl.ast_expr_op_type(node.get_op_type())
+    if op in _SUMS:
+        return _sum(node)
+    arguments = [_from_ast(node.get_op_arg(i)) for i in range(node.get_op_n_arg())]
+    if op in _CHOICES:
+        return Select(_condition(arguments[0]), arguments[1], arguments[2])
+    if op == isl.ast_expr_op_type.minus:
+        return Binary("sub", whole(0), arguments[0])
+    name = _OPERATIONS[op]
+    if name == "mul" and isinstance(arguments[0], Const):
+        arguments.reverse()
+    if name in ("and", "or"):
+        arguments = [_condition(each) for each in arguments]
+    out = arguments[0]
+    for each in arguments[1:]:
+        out = Binary(name, out, each)
+    return _comparison(out)
+
+
+def _sum(node: isl.AstExpr) -> Expr:
+    """A sum as people write it: what is added, what is subtracted, then the number; ``34 - i * 16``
+    where nothing else is added.
+    """
+    number = 0
+    added: list[Expr] = []
+    subtracted: list[Expr] = []
+    for sign, term in _terms(node, 1):
+        match term:
+            case Const(value, "int64"):
+                number += sign * int(value)
+                continue
+            case Binary("mul", factor, Const(value, "int64")) if int(value) < 0:
+                sign, term = -sign, simplify(Binary("mul", factor, whole(-int(value))))
+        (added if sign > 0 else subtracted).append(term)
+    if not added or (number > 0 and not subtracted):
+        added.append(whole(number))
+        number = 0
+    out: Expr = added[0]
+    for term in added[1:]:
+        out = Binary("add", out, term)
+    for term in subtracted:
+        out = Binary("sub", out, term)
+    if number:
+        out = Binary("add" if number > 0 else "sub", out, whole(abs(number)))
+    return out
+
+
+def _terms(node: isl.AstExpr, sign: int) -> Iterator[tuple[int, Expr]]:
+    is_operation = isl.ast_expr_type(node.get_type()) == isl.ast_expr_type.op
+    op = isl.ast_expr_op_type(node.get_op_type()) if is_operation else None
+    if op not in _SUMS:
+        yield sign, _from_ast(node)
+        return
+    yield from _terms(node.get_op_arg(0), sign)
+    second = sign if op == isl.ast_expr_op_type.add else -sign
+    yield from _terms(node.get_op_arg(1), second)
+
+
+def _comparison(node: Expr) -> Expr:
+    """``b < a`` for ``a >= b + 1``."""
+    match node:
+        case Binary("ge", left, Binary("add", right, Const(1, "int64"))):
+            return Binary("lt", right, left)
+    return node
