@@ -1,6 +1,7 @@
 """Reference figures: what the lectures quote, recomputed from this project's own machinery.
 
-One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``padding`` (H3).
+One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``time_tiling``
+(C2 and C3), ``te_schedules`` (F), ``padding`` (H3).
 `SECTIONS` names the functions that compute them.
 """
 
@@ -9,5 +10,7 @@ from __future__ import annotations
 SECTIONS: tuple[str, ...] = (
     "kernelwright.search.figures.gemm_space:gemm_space",
     "kernelwright.search.figures.autotuning:autotuning",
+    "kernelwright.search.figures.time_tiling:time_tiling",
+    "kernelwright.search.figures.te_schedules:te_schedules",
     "kernelwright.search.figures.padding:padding",
 )

@@ -3,7 +3,8 @@
 The accesses are those of the interpreter, in its order: what a store reads from left to right,
 indices before the element they lead to, then what a reduction combines with, then what is written;
 of a `Select` the chosen side alone, of ``and`` and ``or`` what decides. Loops of all kinds run one
-iteration after the other. Where an index, an extent or a condition is read from memory, the values
+iteration after the other. What is in registers, writes past the caches and prefetches are none.
+Where an index, an extent or a condition is read from memory, the values
 that it needs are there or computed beside the addresses.
 """
 
@@ -15,16 +16,20 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
-from kernelwright.env.compiler.codegen.c import check_names
-from kernelwright.env.compiler.codegen.expression import BYTES, LOOSE, Expressions
+from kernelwright.env.compiler.codegen.c import CodegenError, check_names
+from kernelwright.env.compiler.codegen.expression import LOOSE, Expressions
+from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
+    Call,
     Expr,
     For,
     If,
     Load,
+    Prefetch,
     Procedure,
     Select,
     Stmt,
@@ -41,9 +46,9 @@ from kernelwright.env.compiler.runtime.call import C_TYPES
 class AddressStream:
     """The C text of a function ``kw_stream``, what its numbers mean, and what it reads.
 
-    ``tensors`` are in the order in which the text numbers them and expects their bases; arrays of
-    ``inputs`` it expects with their values, in this order. Tensors of ``element_bytes`` are as large
-    as that says.
+    ``tensors`` are in the order in which the text numbers them and expects their bases, with the
+    sizes of their elements in ``element_bytes``; the arrays of ``inputs`` it expects with their
+    values, in this order.
     """
 
     text: str
@@ -62,12 +67,12 @@ def address_stream(
         element_bytes: sizes of elements by tensor, where they are not those of the dtypes.
 
     Raises:
-        CodegenError: if a name is C's own.
+        CodegenError: if a name is C's own, or threads wait for one another.
         ValueError: if a size is of no tensor, or no power of two.
     """
     check_names(procedure)
     tensors = (*procedure.tensors, *_temporaries(procedure.body))
-    sizes = {tensor.name: BYTES[tensor.dtype] for tensor in tensors}
+    sizes = {tensor.name: ITEM_BYTES[tensor.dtype] for tensor in tensors}
     for name, size in (element_bytes or {}).items():
         if name not in sizes:
             known = ", ".join(sizes)
@@ -195,21 +200,23 @@ class _Emitter:
     def statement(self, node: Stmt) -> None:
         """The accesses of a statement."""
         match node:
-            case Store(tensor, indices, value, reduce):
-                for expression in (value, *indices):
+            case Store(tensor, indices, value, reduce, stream):
+                for expression in (*indices, value):
                     self._reads(expression)
                 if reduce is not None:
                     self._touch(tensor, indices, write=False)
-                self._touch(tensor, indices, write=True)
+                if not stream:
+                    self._touch(tensor, indices, write=True)
                 if tensor in self._valued:
                     self._compute(node)
             case For(var, extent, body, _):
                 self._reads(extent)
-                limit = f"const int64_t {names.extent(var)}"
+                limit = names.extent(var)
                 with self.block():
                     # The body may write what the extent was read from.
-                    self.line(f"{limit} = {self.expressions.scalar(extent, LOOSE)};")
-                    with self.block(f"for (int64_t {var} = 0; {var} < {names.extent(var)}; {var}++)"):
+                    value = self.expressions.scalar(extent, LOOSE)
+                    self.line(f"const int64_t {limit} = {value};")
+                    with self.block(f"for (int64_t {var} = 0; {var} < {limit}; {var}++)"):
                         self.statement(body)
             case If(condition, then):
                 self._reads(condition)
@@ -220,6 +227,12 @@ class _Emitter:
                     self.statement(item)
             case Allocate(tensor, body):
                 self._with_values([tensor], body)
+            case Call(_, body):
+                self.statement(body)
+            case Prefetch():
+                pass
+            case Barrier():
+                raise CodegenError("expected no barrier: threads run one by one here, found one")
             case _:
                 assert_never(node)
 
@@ -246,6 +259,8 @@ class _Emitter:
                     self._reads(child)
 
     def _touch(self, tensor: str, indices: tuple[Expr, ...], *, write: bool) -> None:
+        if self.expressions.tensors[tensor].scope == "register":
+            return
         offset = self.expressions.scalar(self.expressions.flat(tensor, indices), LOOSE)
         place = f"{names.base(tensor)} + {self._sizes[tensor]} * (uint64_t)({offset})"
         self.line(f"kw_touch(kw_caches, {place}, {self._numbers[tensor]}, {int(write)});")

@@ -67,8 +67,8 @@ class _Run:
     def __init__(self, stream: str, caches: Sequence[Cache], names: Sequence[str]) -> None:
         self._caches, self._names = check_caches(caches), tuple(names)
         self.ffi, self.library = _load(stream)
-        geometry = [x for c in self._caches for x in (c.sets, c.ways, c.line_bytes.bit_length() - 1)]
-        words = self.ffi.new("uint64_t[]", geometry)
+        geometry = [(c.sets, c.ways, c.line_bytes.bit_length() - 1) for c in self._caches]
+        words = self.ffi.new("uint64_t[]", [number for level in geometry for number in level])
         self.cache = self.library.kw_open(len(self._caches), words, len(self._names))
         if self.cache == self.ffi.NULL:
             raise SimulationError("expected memory for the caches, found none")
@@ -86,7 +86,7 @@ class _Run:
         tensors = len(self._names)
         out = self.ffi.new("uint64_t[]", 2 * _COUNTERS * tensors + 1)
         if not self.library.kw_read(self.cache, k, tensors, out):
-            raise SimulationError("expected memory for all lines that are touched, found too little")
+            raise SimulationError("expected memory for all lines touched, found too little")
         streams = []
         for number, name in enumerate(self._names):
             for writes in (False, True):
