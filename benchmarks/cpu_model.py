@@ -18,7 +18,7 @@ sys.path[0] = str(Path(__file__).resolve().parent / "common")
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 import cffi
 import numpy as np
@@ -82,7 +82,7 @@ def simulator() -> Iterator[Row]:
         "random in 64 KiB": rng.integers(0, 1 << 16, count),
     }
     for what, addresses in streams.items():
-        rates = [_rate(lambda c=c: simulate(c, addresses)) for c in (LEVELS[:1], LEVELS)]
+        rates = [_rate(partial(simulate, c, addresses)) for c in (LEVELS[:1], LEVELS)]
         text = f"{rates[0] * count / 1e6:.0f}, {rates[1] * count / 1e6:.0f}"
         yield f"{what}: million accesses/s, one level and three", "-", text, None
     procedure = definition_of(problem := matmul(m=256, n=256, k=256), problem.workloads[0])
@@ -90,7 +90,7 @@ def simulator() -> Iterator[Row]:
     for name, text in ORDERS.items():
         trace, rates = parse_trace(text), []
         for caches in (LEVELS[:1], LEVELS):
-            run = lambda c=caches: cache_misses(procedure, trace, caches=c, extents=extents)  # noqa: E731
+            run = partial(cache_misses, procedure, trace, caches=caches, extents=extents)
             rates.append(_rate(run) * run().first.total.accesses / 1e6)
         what = f"matmul 256^3, {name}: million accesses/s, one level and three"
         yield what, "at least 50", ", ".join(f"{r:.0f}" for r in rates), min(rates) >= 50
@@ -141,7 +141,7 @@ def seidel(n: int, rows: int) -> Procedure:
     """Sweeps of a five-point Gauss-Seidel iteration in doubles: skewed, and ``rows`` rows abreast,
     each a column behind the one before, so that their chains are independent.
     """
-    sweep, j, block, r = Var("sweep"), Var("j"), Var("block"), Var("r")
+    j, block, r = Var("j"), Var("block"), Var("r")
     row: Expr = Binary("add", Binary("mul", block, whole(rows)), r)
     column: Expr = Binary("add", Binary("sub", j, r), whole(rows))
 

@@ -1,17 +1,20 @@
 """The analytic CPU model: the time of a scheduled procedure, with its breakdown.
 
     peel         what the compiler writes out by itself
+    outer        what it runs in lanes around sums
     nest         trip counts and accesses of the LoopIR
     straight     the stores of a body, unrolled and in lanes
     counting     what one iteration does
+    recurrence   how long an iteration waits for earlier ones
     throughput   cycles of the core: units, chains, loop overhead
     footprint    bytes that cross each boundary of the cache hierarchy
+    strides      which of them no prefetcher expects
 
 A phase (a statement of the procedure's body) takes the longest of its core time and its transfers,
 as in a roofline with a roof for each level (Williams, Waterman and Patterson, CACM 2009); phases
-add up. The compiler is taken to do what the schedule says, to write short innermost loops out, and
-to vectorise a plain innermost loop over neighbouring elements; it does not exchange loops (gcc does
-so for a plain matrix multiplication, which is then faster than here) and does not reorder sums.
+add up. The compiler is taken to do what the schedule says, to write short innermost loops out, to
+vectorise a plain innermost loop over neighbouring elements, or a plain loop around sums; it does
+not exchange loops and does not reorder sums.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.machine.footprint import Crossing, crossings
 from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import read_nest
+from kernelwright.env.compiler.machine.outer import OuterLanes
 from kernelwright.env.compiler.machine.peel import Peeling
 from kernelwright.env.compiler.machine.table import load_table, table_names, table_sha256
 from kernelwright.env.compiler.machine.throughput import UNITS, CoreCost, core_cost
@@ -180,7 +184,8 @@ def estimate(
         EstimateError: if an extent is not a number.
     """
     peeling = Peeling(machine.peeled_trips, machine.peeled_copies)
-    nest = read_nest(peeling.apply(procedure), loaded_trips)
+    written = OuterLanes(machine.auto_vector_bytes).apply(peeling.apply(procedure))
+    nest = read_nest(written, loaded_trips)
     costs = [core_cost(phase, nest, machine, threads) for phase in nest.phases]
     crossing = crossings(nest, machine.caches)
     parts = [

@@ -10,17 +10,16 @@ window reaches of the next run of the loop overlaps with this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kernelwright.env.compiler.ir.nodes import Const, LoopKind, Stmt, Store
+from kernelwright.env.compiler.ir.nodes import LoopKind, Stmt, Store
 from kernelwright.env.compiler.machine.affine import flat
 from kernelwright.env.compiler.machine.counting import Counter, Counts, Widths
 from kernelwright.env.compiler.machine.nest import Guards, Nest
 from kernelwright.env.compiler.machine.straight import (
     Inner,
     Lanes,
-    Place,
     Straight,
     straighten,
     vector_lanes,
@@ -96,12 +95,8 @@ class _Walk:
         """
         straight = straighten(body, around, self._nest, within.lanes, within.guards)
         strip = self._strip(straight, around, trips, within.lanes)
-        outer_strip = self._outer_strip(straight, around, trips, within.lanes)
         if strip is not None:
             trips /= strip.count
-        if outer_strip is not None:
-            trips /= outer_strip.count
-            straight.inner = [replace(inner, lanes=outer_strip) for inner in straight.inner]
         counter = Counter(self._nest, self._widths, around, outer)
         counts = counter.count(straight.places, strip)
         peeled = not straight.inner and trips <= self._machine.peeled_trips
@@ -138,35 +133,6 @@ class _Walk:
         if any(vector_lanes(p, self._nest, strip, auto=True) == 1 for p in places):
             return None
         return None if any(self._scans(place.store, around) for place in places) else strip
-
-    def _outer_strip(
-        self, straight: Straight, around: str | None, trips: float, lanes: Lanes | None
-    ) -> Lanes | None:
-        """The lanes in which a compiler runs a plain loop around an innermost one that only adds
-        up: neighbouring sums side by side (outer-loop vectorization: Nuzman and Zaks, PACT 2008).
-        """
-        if around is None or lanes is not None or straight.places or straight.tests:
-            return None
-        if len(straight.inner) != 1 or straight.inner[0].lanes is not None:
-            return None
-        (inner,) = straight.inner
-        loop = inner.loop
-        if loop.kind is not LoopKind.SERIAL or not isinstance(loop.extent, Const):
-            return None
-        if inner.runs != 1:
-            return None
-        body = straighten(loop.body, loop.var, self._nest, None, inner.guards)
-        sums = [self._is_sum(place, loop.var) for place in body.places]
-        if body.inner or not sums or not all(sums):
-            return None
-        # The same rules as for the innermost loop, but over the neighbours of this one.
-        return self._strip(body, around, trips, None)
-
-    def _is_sum(self, place: Place, var: str) -> bool:
-        """Whether a store adds to an element that stays while the loop ``var`` runs."""
-        store = place.store
-        target = flat(store.indices, self._nest.arrays[store.tensor].shape)
-        return store.reduce is not None and target is not None and target.step(var) == 0
 
     def _scans(self, store: Store, var: str) -> bool:
         """Whether a store's elements come from earlier stores of the loop ``var``."""
