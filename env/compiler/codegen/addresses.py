@@ -214,8 +214,8 @@ class _Emitter:
                 limit = names.extent(var)
                 with self.block():
                     # The body may write what the extent was read from.
-                    value = self.expressions.scalar(extent, LOOSE)
-                    self.line(f"const int64_t {limit} = {value};")
+                    text = self.expressions.scalar(extent, LOOSE)
+                    self.line(f"const int64_t {limit} = {text};")
                     with self.block(f"for (int64_t {var} = 0; {var} < {limit}; {var}++)"):
                         self.statement(body)
             case If(condition, then):

@@ -177,11 +177,11 @@ def run_stream(
     """
     with _Run(text, caches, names) as run:
         ffi = run.ffi
-        arrays = [ffi.cast("void *", array.ctypes.data) for array in data]
+        pointers = [ffi.cast("void *", array.ctypes.data) for array in data]
         run.library.kw_stream(
             run.cache,
             ffi.new("uint64_t[]", [*bases] or [0]),
-            ffi.new("void *[]", [*arrays] or [ffi.NULL]),
+            ffi.new("void *[]", pointers or [ffi.NULL]),
             ffi.new("int64_t[]", [*extents] or [0]),
         )
         return run.report()
