@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from programs import add, f32, matmul, mul, tensor
@@ -29,8 +32,11 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.machine import lru
+from kernelwright.env.compiler.machine.footprint import crossings
 from kernelwright.env.compiler.machine.hierarchy import Cache
+from kernelwright.env.compiler.machine.nest import read_nest
 from kernelwright.env.compiler.misses import MissesError, MissRow, cache_misses, miss_table
+from kernelwright.env.compiler.schedule.edit import parts
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
 from kernelwright.env.problems.blur import blur
 from kernelwright.env.problems.histogram import histogram
@@ -39,10 +45,12 @@ from kernelwright.env.problems.prefix_sum import prefix_sum
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.problems.softmax import softmax
 from kernelwright.env.problems.spmv import spmv
+from kernelwright.search.models.ranks import spearman
 
 pytestmark = pytest.mark.cc
 CACHES = (Cache(512, 2, 32), Cache(2048, 4, 64))
 TILES = "tile('i', 'j', 4, 4)\nsplit('k', 3)\nreorder('io', 'jo', 'ko', 'ki', 'ii', 'ji')"
+BLOCKS = "tile('i', 'j', 16, 16)\nsplit('k', 4)\nreorder('io', 'jo', 'ko', 'ki', 'ii', 'ji')\n"
 KINDS = "split('j', 4)\nvectorize('ji')\nunroll('k')\nparallel('i')"
 
 
@@ -254,6 +262,30 @@ def test_inputs_of_another_kind_are_refused():
 def test_an_illegal_schedule_is_refused():
     with pytest.raises(ScheduleError):
         cache_misses(matmul(), parse_trace("vectorize('k')"), caches=CACHES)
+
+
+@pytest.mark.parametrize("n", [60, 64, 128])
+def test_footprints_are_near_what_is_simulated(n):
+    """The model of `footprint` beside the simulator: orders, sizes and pitches, conflicts too."""
+    orders = ("", "reorder('i', 'k', 'j')", BLOCKS, f"{BLOCKS}reorder('jo', 'io')")
+    a, b, k = te.placeholder("A", (n, n)), te.placeholder("B", (n, n)), te.reduce_axis("k", n)
+    c = te.compute(
+        "C", (n, n), lambda i, j: te.reduce_sum(a[i, k.value] * b[k.value, j], k), [a, b]
+    )
+    update = parts(te.lower("matmul", [c]))[-1]
+    modelled, simulated = [], []
+    for trace, cache in product(orders, (Cache(8192, 4, 64), Cache(32768, 8, 64))):
+        procedure = apply_trace(update, parse_trace(trace))
+        nest = read_nest(procedure, 1)
+        reads = replace(nest, accesses=tuple(a for a in nest.accesses if not a.writes))
+        ((found,),) = crossings(reads, [cache])
+        modelled.append(found.lines)
+        simulated.append(cache_misses(procedure, caches=[cache]).first.total.misses)
+    ratios = np.array(modelled) / np.array(simulated)
+    assert ratios.min() > 1 / 2
+    assert ratios.max() < 3
+    assert np.median(np.abs(np.log(ratios))) < 0.25
+    assert spearman(np.array(modelled), np.array(simulated)) > 0.75
 
 
 def test_the_table_has_a_row_an_order():
