@@ -57,7 +57,7 @@ def cache_misses(
             lie one after the other from 0, arguments first in declared order, then temporaries in
             program order, each at a multiple of `ALIGNMENT`.
         element_bytes: sizes of elements by tensor, where they are not those of the dtypes.
-        inputs: values of those inputs that decide what is accessed.
+        inputs: values of those inputs that decide what is accessed; trusted, as C trusts them.
 
     Raises:
         VerifyError: if the procedure is not well formed.

@@ -9,6 +9,7 @@ or time steps that are jammed hide the latency of one.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -58,7 +59,7 @@ def _pace(updates: Sequence[Update], around: str, nest: Nest) -> float:
     if not any(_own_loads(update.store) for update in updates):
         return 0.0
     shape = nest.arrays[updates[0].store.tensor].shape
-    written: list[tuple[int, int, Update]] = []
+    written: list[tuple[int, int]] = []
     reads: list[list[tuple[int, int]]] = []
     step, terms = 0, None
     for update in updates:
@@ -76,19 +77,34 @@ def _pace(updates: Sequence[Update], around: str, nest: Nest) -> float:
                 place * target.step(var)
                 for place, (var, _) in zip(places, update.copies, strict=True)
             )
-            written.append((target.constant + shift, update.width, update))
+            written.append((target.constant + shift, update.width))
             reads.append([(constant + shift, depth) for constant, depth in found])
-    edges = [
-        [
-            _Edge(source, distance, depth)
-            for constant, depth in reads[node]
-            for source, (place, width, _) in enumerate(written)
-            if (distance := _distance(place - constant, width, step)) is not None
-            and (distance > 0 or source < node)
-        ]
-        for node in range(len(written))
-    ]
-    return _steady(edges)
+    return _steady(_edges(written, reads, step))
+
+
+def _edges(
+    written: Sequence[tuple[int, int]], reads: Sequence[Sequence[tuple[int, int]]], step: int
+) -> list[list[_Edge]]:
+    """What each store waits for, given the places and widths of all, and the places and depths of
+    what each reads.
+    """
+    by_place = sorted((place, node) for node, (place, _) in enumerate(written))
+    widest = max(width for _, width in written) - 1
+    # What lies further away was written too long ago to be waited for.
+    reach = FOLLOWED * abs(step) + widest
+    low, high = (widest, reach) if step > 0 else (reach, widest)
+    out = []
+    for node, found in enumerate(reads):
+        edges = []
+        for constant, depth in found:
+            first = bisect_left(by_place, (constant - low, 0))
+            last = bisect_right(by_place, (constant + high, len(written)))
+            for place, source in by_place[first:last]:
+                distance = _distance(place - constant, written[source][1], step)
+                if distance is not None and (distance > 0 or source < node):
+                    edges.append(_Edge(source, distance, depth))
+        out.append(edges)
+    return out
 
 
 def _distance(apart: int, width: int, step: int) -> int | None:
