@@ -297,12 +297,12 @@ kw_cache *kw_open(int count, const uint64_t *geometry, int tensors)
         level->set_mask = level->sets & (level->sets - 1) ? 0 : level->sets - 1;
         level->capacity = (uint32_t)(level->sets * level->ways);
         int bits = 3;
-        while (UINT64_C(1) << bits < UINT64_C(2) * level->capacity)
+        while (UINT64_C(1) << bits < UINT64_C(8) * level->capacity)
             bits++;
         level->hash_shift = 64 - bits;
         level->table_mask = (UINT64_C(1) << bits) - 1;
         level->page_mask = 63;
-        level->near_bits = bits > 16 ? 4 : 0;
+        level->near_bits = bits > 18 ? 4 : 0;
         if (level->sets > 1)
             level->tags = calloc(level->capacity, sizeof *level->tags);
         else
