@@ -122,8 +122,8 @@ def simulate(
         raise ValueError(f"addresses: expected int64[n] or uint64[n], found {found}")
     for what, array in (("writes", writes), ("tensors", tensors)):
         if array is not None and array.shape != addresses.shape:
-            expected, found = list(addresses.shape), list(array.shape)
-            raise ValueError(f"{what}: expected the addresses' shape {expected}, found {found}")
+            expected = f"the addresses' shape {list(addresses.shape)}"
+            raise ValueError(f"{what}: expected {expected}, found {list(array.shape)}")
     if not names:
         raise ValueError("names: expected at least one, found none")
     _check_range("an address", addresses, MAX_ADDRESS)
