@@ -4,21 +4,23 @@ import numpy as np
 import pytest
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.machine.hierarchy import Cache
+from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
 from kernelwright.search.efficiency import (
     evaluations_to_target,
     median_interval,
     median_ratio,
 )
-from kernelwright.search.figures import autotuning, gemm_space, halide
+from kernelwright.search.figures import autotuning, gemm_space, halide, te_schedules, time_tiling
 from kernelwright.search.figures.padding import padding
 from kernelwright.search.figures.table import all_figures
 from kernelwright.search.models.ranks import spearman
 
 A_IDS = [f"A{i}" for i in range(1, 18)]
 B_IDS = [f"B{i}" for i in range(1, 11)]
-# The cache simulator computes C2 and C3.
-C_IDS = ["C1", "C4", "C5", "C6", "C7", "H4"]
+C_IDS = ["C1", "C4", "C5", "C6", "C7", "H4", "C2", "C3"]
 D_IDS = [f"D{i}" for i in range(1, 6)]
+F_IDS = [f"F{i}" for i in range(1, 9)]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def figures():
 
 
 def test_every_figure_of_the_list_is_there(figures):
-    assert [f.id for f in figures] == [*A_IDS, *B_IDS, *C_IDS, *D_IDS, "H3"]
+    assert [f.id for f in figures] == [*A_IDS, *B_IDS, *C_IDS, *D_IDS, *F_IDS, "H3"]
 
 
 def test_every_figure_is_in_its_range(figures):
@@ -61,6 +63,34 @@ def test_image_pipelines_follow_what_they_are_made_of(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(halide, "images", lambda stages, size: halide.blur(size))
     assert not halide._storage().ok
+
+
+def test_every_order_has_its_misses(monkeypatch):
+    """A larger cache, another block or another order changes the figures."""
+    assert all(f.ok for f in te_schedules.te_schedules())
+    monkeypatch.setattr(te_schedules, "BLOCK", 8)
+    assert [f.ok for f in te_schedules._packing()] == [False, True]
+    monkeypatch.setitem(te_schedules.ORDERS, "ikj", "reorder('k', 'i', 'j')")
+    monkeypatch.setattr(te_schedules, "CACHE", Cache(16 * 1024, 8, 64))
+    assert [f.ok for f in te_schedules._orders()] == [False, False, False, False]
+
+
+def test_schedules_are_counted_by_what_splits_allow():
+    assert te_schedules.schedule_count(6) == 4**3 * 720
+    assert te_schedules.schedule_count(7) == 2**3 * 720
+
+
+def test_time_tiles_keep_what_a_sweep_loses(monkeypatch):
+    assert all(f.ok for f in time_tiling.time_tiling())
+    # A row fits this one, so the order is no matter.
+    monkeypatch.setattr(time_tiling, "CACHE", Cache(64 * 1024, 4, 64))
+    assert not any(f.ok for f in time_tiling.time_tiling())
+
+
+def test_time_tiles_without_a_skew_are_refused():
+    procedure = time_tiling.jacobi(8, 16, skewed=False)
+    with pytest.raises(ScheduleError, match="must run before"):
+        apply_trace(procedure, parse_trace("tile('t', 'i', 4, 4)"))
 
 
 def test_padding():

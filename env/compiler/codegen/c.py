@@ -113,7 +113,7 @@ def check_form(procedure: Procedure) -> None:
         CodegenError: if a name is C's own, more than `MAX_UNROLLED` statements would be written, or
             a temporary cannot live in the memory that it is asked to, or as `as_loops` does.
     """
-    _check_names(procedure)
+    check_names(procedure)
     loops_alone = as_loops(procedure)
     places(loops_alone)
     count = written(loops_alone.body)
@@ -164,7 +164,12 @@ def _number(extent: Expr) -> int | None:
     return int(count.value) if isinstance(count, Const) else None
 
 
-def _check_names(procedure: Procedure) -> None:
+def check_names(procedure: Procedure) -> None:
+    """See that C leaves the names of a procedure free.
+
+    Raises:
+        CodegenError: if it does not; it has the first such name.
+    """
     found = [*procedure.extents, *(t.name for t in procedure.tensors)]
     for node in statements(procedure.body):
         match node:

@@ -8,6 +8,7 @@ from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.names import is_free, is_free_function
 
 __all__ = [
+    "base",
     "extent",
     "fence",
     "floor_division",
@@ -84,3 +85,8 @@ def stream(dtype: str, lanes: int) -> str:
 def fence() -> str:
     """The helper that waits for such stores."""
     return "kw_fence"
+
+
+def base(tensor: str) -> str:
+    """The address of a tensor's first element, where addresses are made."""
+    return f"kw_{tensor}_base"

@@ -8,7 +8,7 @@ then lives in a register.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -26,6 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.machine.affine import Linear, flat
 from kernelwright.env.compiler.machine.nest import Nest, depends_on
+from kernelwright.env.compiler.machine.recurrence import Update, recurrence
 from kernelwright.env.compiler.machine.straight import Copies, Lanes, Place, vector_lanes
 
 FUNCTIONS = ("exp", "log", "tanh", "erf")
@@ -81,6 +82,7 @@ class Counter:
         self._reads: dict[object, list[NDArray[np.int64]]] = {}
         self._writes: dict[object, list[NDArray[np.int64]]] = {}
         self._about: dict[object, tuple[float, float, float | None]] = {}
+        self._updates: list[Update] = []
         self.counts = Counts()
 
     def count(self, places: list[Place], strip: Lanes | None = None) -> Counts:
@@ -88,6 +90,9 @@ class Counter:
         for place in places:
             self._place(place, strip)
         counts = self.counts
+        if self._around is not None:
+            carried = recurrence(self._updates, self._around, self._nest)
+            counts.update_chain = max(counts.update_chain, carried)
         for reads in (True, False):
             table = self._reads if reads else self._writes
             for key, offsets in table.items():
@@ -126,7 +131,11 @@ class Counter:
             copies = (*copies, (lanes.var, lanes.count))
         vector = Lanes(lanes.var, width) if lanes is not None and width > 1 else None
         number = place.share * float(prod(n for _, n in copies))
-        self._operations(store, number, width, array.itemsize)
+        # gcc keeps no vector in registers that is wider than one: each result goes through memory.
+        is_wide = width * array.itemsize > self._widths.register
+        if is_wide and not place.pinned:
+            place = replace(place, pinned=True)
+        self._operations(store, number, width, array.itemsize, is_wide=is_wide)
         for part in walk(store.value):
             if isinstance(part, Load):
                 self._access(part.tensor, part.indices, copies, vector, place, reads=True)
@@ -137,11 +146,12 @@ class Counter:
         if store.reduce is not None:
             self._access(store.tensor, store.indices, copies, vector, place, reads=True)
             self._accumulate(store, copies, number, width * array.itemsize, place)
-        else:
-            self._carried(store, copies, number)
+        self._updates.append(Update(store, copies, width))
         self._access(store.tensor, store.indices, copies, vector, place, reads=False)
 
-    def _operations(self, store: Store, number: float, width: int, itemsize: int) -> None:
+    def _operations(
+        self, store: Store, number: float, width: int, itemsize: int, *, is_wide: bool
+    ) -> None:
         counts, moving = self.counts, frozenset({self._around} if self._around else ())
         slots = max(1.0, width * itemsize / self._widths.pipe)
         registers = max(1.0, width * itemsize / self._widths.register)
@@ -155,6 +165,10 @@ class Counter:
         counts.pipe_slots += number * issued * slots
         counts.ideal_slots += number * issued * width * itemsize / self._widths.pipe
         counts.uops += number * issued * registers
+        if is_wide:
+            self._add_access(number * issued * slots, 0.0, reads=True)
+            moved = number * issued * registers
+            self._add_access(number * issued * slots, moved, reads=False)
         for op in plain:
             if op in ("div", "sqrt"):
                 counts.divide_slots += number * slots
@@ -223,26 +237,6 @@ class Counter:
             counts.accumulator_registers += distinct * max(1.0, size / self._widths.register)
         counts.update_chain = max(counts.update_chain, updates)
 
-    def _carried(self, store: Store, copies: Copies, number: float) -> None:
-        """A value that is computed from the one stored some iterations ago (a scan)."""
-        if self._around is None:
-            return
-        target = flat(store.indices, self._nest.arrays[store.tensor].shape)
-        if target is None:
-            return
-        for part in walk(store.value):
-            if not isinstance(part, Load) or part.tensor != store.tensor:
-                continue
-            read = flat(part.indices, self._nest.arrays[part.tensor].shape)
-            steps = [abs(target.step(var)) for var in (self._around, *(v for v, _ in copies))]
-            least = min((step for step in steps if step), default=0)
-            if read is None or read.terms != target.terms or not least:
-                continue
-            distance = (target.constant - read.constant) / least
-            if distance >= 1:
-                depth = _depth(store.value, part)
-                self.counts.update_chain = max(self.counts.update_chain, number * depth / distance)
-
 
 def _offsets(offset: Linear, copies: Copies) -> NDArray[np.int64]:
     """The offsets that the copies of an access have."""
@@ -306,12 +300,3 @@ def _is_power_of_two(node: Expr) -> bool:
         and int(node.value) > 0
         and not int(node.value) & (int(node.value) - 1)
     )
-
-
-def _depth(node: Expr, target: Expr) -> int:
-    """How many operations lie between a load and the value it is part of."""
-    if node is target:
-        return 0
-    found = [_depth(child, target) for child in children(node)]
-    best = max((depth for depth in found if depth >= 0), default=-1)
-    return best + 1 if best >= 0 else -1

@@ -1,28 +1,34 @@
 """The analytic CPU model: the time of a scheduled procedure, with its breakdown.
 
     peel         what the compiler writes out by itself
+    outer        what it runs in lanes around sums
     nest         trip counts and accesses of the LoopIR
     straight     the stores of a body, unrolled and in lanes
     counting     what one iteration does
+    recurrence   how long an iteration waits for earlier ones
     throughput   cycles of the core: units, chains, loop overhead
     footprint    bytes that cross each boundary of the cache hierarchy
+    strides      which of them no prefetcher expects
 
 A phase (a statement of the procedure's body) takes the longest of its core time and its transfers,
 as in a roofline with a roof for each level (Williams, Waterman and Patterson, CACM 2009); phases
-add up. The compiler is taken to do what the schedule says, to write short innermost loops out, and
-to vectorise a plain innermost loop over neighbouring elements; it does not exchange loops (gcc does
-so for a plain matrix multiplication, which is then faster than here) and does not reorder sums.
+add up. The compiler is taken to do what the schedule says, to write short innermost loops out, to
+vectorise a plain innermost loop over neighbouring elements, or a plain loop around sums; it does
+not exchange loops and does not reorder sums.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from kernelwright.env.compiler.ir.nodes import Procedure
-from kernelwright.env.compiler.machine.footprint import Cache, traffic
+from kernelwright.env.compiler.machine.footprint import Crossing, crossings
+from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import read_nest
+from kernelwright.env.compiler.machine.outer import OuterLanes
 from kernelwright.env.compiler.machine.peel import Peeling
 from kernelwright.env.compiler.machine.table import load_table, table_names, table_sha256
 from kernelwright.env.compiler.machine.throughput import UNITS, CoreCost, core_cost
@@ -60,6 +66,8 @@ class CpuMachine:
     l2_bytes_per_s: float
     # Fitted, not hardware data.
     l3_bytes_per_s: float
+    l3_scattered_s: float
+    dram_scattered_s: float
     pipe_efficiency: float
     divide_cycles: float
     exp_cycles: float
@@ -176,9 +184,10 @@ def estimate(
         EstimateError: if an extent is not a number.
     """
     peeling = Peeling(machine.peeled_trips, machine.peeled_copies)
-    nest = read_nest(peeling.apply(procedure), loaded_trips)
+    written = OuterLanes(machine.auto_vector_bytes).apply(peeling.apply(procedure))
+    nest = read_nest(written, loaded_trips)
     costs = [core_cost(phase, nest, machine, threads) for phase in nest.phases]
-    crossing = [traffic(nest, cache) for cache in machine.caches]
+    crossing = crossings(nest, machine.caches)
     parts = [
         _phase_s(cost, [level[i] for level in crossing], machine) for i, cost in enumerate(costs)
     ]
@@ -190,7 +199,7 @@ def estimate(
         return cycles / clock
 
     pipe_slots = sum(cost.pipe_slots for cost in costs)
-    moved = [sum(level) for level in crossing]
+    moved = [sum(part.lines for part in level) * machine.line_bytes for level in crossing]
     return CpuEstimate(
         time_s=sum(max(part.values()) for part in parts),
         core_s=sum(part["core"] for part in parts),
@@ -209,13 +218,20 @@ def estimate(
     )
 
 
-def _phase_s(cost: CoreCost, crossing: list[float], machine: CpuMachine) -> dict[str, float]:
+def _phase_s(cost: CoreCost, crossing: Sequence[Crossing], machine: CpuMachine) -> dict[str, float]:
     l2, l3, dram = crossing
+    line, threads = machine.line_bytes, cost.threads
+
+    def far(part: Crossing, bytes_per_s: float, scattered_s: float) -> float:
+        """A line that nothing expects takes longer than one of a stream."""
+        streamed = (part.lines - part.scattered) * line / bytes_per_s
+        return streamed + part.scattered * max(line / bytes_per_s, scattered_s / threads)
+
     return {
         "core": cost.cycles / machine.clock_hz,
-        "l2": l2 / (machine.l2_bytes_per_s * cost.threads),
-        "l3": l3 / (machine.l3_bytes_per_s * cost.threads),
-        "dram": dram / machine.dram_bytes_per_s,
+        "l2": l2.lines * line / (machine.l2_bytes_per_s * threads),
+        "l3": far(l3, machine.l3_bytes_per_s * threads, machine.l3_scattered_s),
+        "dram": far(dram, machine.dram_bytes_per_s, machine.dram_scattered_s),
     }
 
 

@@ -13,31 +13,34 @@ whose iterations fit, each time that loop is entered;
 ways than the cache has, they do not stay however small they are (Lam, Rothberg and Wolf, The cache
 performance and optimizations of blocked algorithms, ASPLOS 1991).
 
-Caches start cold: what is touched comes from memory once.
+Caches start cold: what is touched comes from memory once. How lines follow one another is told
+beside (`strides`): prefetchers fetch neighbours before they are asked for, and nothing else.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.machine.affine import Span, Trips, span
+from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import Access, Array, Nest, depends_on
+from kernelwright.env.compiler.machine.strides import Strides
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
-    """One level: its size and associativity."""
+class Crossing:
+    """Lines that cross a border of the hierarchy, and how many of them no prefetcher expects."""
 
-    size_bytes: int
-    ways: int
-    line_bytes: int
+    lines: float = 0.0
+    scattered: float = 0.0
 
-    @property
-    def sets(self) -> int:
-        """How many sets its lines fall into."""
-        return max(1, self.size_bytes // (self.ways * self.line_bytes))
+    def and_more(self, lines: float, *, is_scattered: bool) -> Crossing:
+        """These and others."""
+        scattered = self.scattered + (lines if is_scattered else 0.0)
+        return Crossing(self.lines + lines, scattered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +162,12 @@ class _Level:
                 return access.loops[:depth]
         return access.loops
 
-    def missing_lines(self) -> list[float]:
+    def missing_lines(self, strides: Strides) -> list[Crossing]:
         """Lines that come from the next level and lines that go there, by phase."""
         groups: dict[tuple[tuple[str, ...], str], list[Access]] = defaultdict(list)
         for access in self._nest.accesses:
             groups[self.home(access), access.array.name].append(access)
-        out = [0.0] * len(self._nest.phases)
+        out = [Crossing() for _ in self._nest.phases]
         for (path, _), found in groups.items():
             entered = math.prod(self._nest.trips[v] for v in path[:-1])
             # While everything fits, what the procedure wrote itself need not be fetched.
@@ -173,10 +176,15 @@ class _Level:
             for chosen in filter(None, (reads, [a for a in found if a.writes])):
                 touched = self.lines_of(chosen, len(path), moving_last=True)
                 share = 1.0 if touched.clipped else max(a.share for a in chosen)
-                out[min(a.phase for a in chosen)] += touched.lines * entered * share
+                lines = touched.lines * entered * share
+                phase = min(a.phase for a in chosen)
+                out[phase] = out[phase].and_more(
+                    lines, is_scattered=strides.are_scattered(chosen, len(path))
+                )
         return out
 
 
-def traffic(nest: Nest, cache: Cache) -> list[float]:
-    """Bytes between a cache and the next level, both ways, by phase."""
-    return [lines * cache.line_bytes for lines in _Level(nest, cache).missing_lines()]
+def crossings(nest: Nest, caches: Sequence[Cache]) -> list[list[Crossing]]:
+    """What crosses the border between each cache and the next level, both ways, by phase."""
+    strides = Strides(nest)
+    return [_Level(nest, cache).missing_lines(strides) for cache in caches]

@@ -13,12 +13,15 @@ from programs import add, elementwise, f32, matmul, mul, tensor
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
     Cast,
+    Const,
     For,
     Load,
+    LoopKind,
     Procedure,
     Store,
     Unary,
@@ -36,9 +39,20 @@ from kernelwright.env.compiler.machine.cpu import (
     machine_names,
     machine_sha256,
 )
-from kernelwright.env.compiler.machine.footprint import Cache, footprint, traffic
-from kernelwright.env.compiler.machine.nest import Array, EstimateError, Guards, read_nest
+from kernelwright.env.compiler.machine.footprint import crossings, footprint
+from kernelwright.env.compiler.machine.hierarchy import Cache
+from kernelwright.env.compiler.machine.nest import (
+    Access,
+    Array,
+    EstimateError,
+    Guards,
+    Nest,
+    read_nest,
+)
+from kernelwright.env.compiler.machine.outer import OuterLanes
 from kernelwright.env.compiler.machine.peel import Peeling
+from kernelwright.env.compiler.machine.recurrence import Update, recurrence
+from kernelwright.env.compiler.machine.strides import Strides
 from kernelwright.env.compiler.pipeline import lower
 from kernelwright.env.compiler.schedule.trace import apply, apply_trace, parse_trace
 from kernelwright.env.options import OptionError
@@ -110,7 +124,8 @@ def model(procedure, trace="", machine=MACHINE, **options):
 
 
 def test_a_register_tile_beats_lanes_and_lanes_beat_plain_loops():
-    naive, lanes, best = (model(square(512), t) for t in ("", LANES, tile(8, 2)))
+    plain = replace(MACHINE, auto_vector_bytes=4)  # a compiler that leaves plain loops alone
+    naive, lanes, best = (model(square(512), t, plain) for t in ("", LANES, tile(8, 2)))
     assert naive.time_s > 5 * lanes.time_s
     assert lanes.time_s > 1.5 * best.time_s
     assert naive.bound == "chain"
@@ -244,7 +259,145 @@ def test_a_fused_loop_pays_for_its_divisions():
     assert fused.issue_s > plain.issue_s
 
 
+def seidel(n, rows):
+    """A sweep of a five-point Gauss-Seidel iteration, ``rows`` rows abreast, each a column behind
+    the one before.
+    """
+    row = add(mul(Var("block"), whole(rows)), Var("r"))
+    column = add(Binary("sub", Var("j"), Var("r")), whole(rows))
+
+    def at(down, right):
+        return add(row, whole(1 + down)), add(column, whole(right))
+
+    near = [Load("u", at(*place)) for place in ((0, -1), (0, 1), (0, 0), (-1, 0), (1, 0))]
+    store = Store("u", at(0, 0), mul(add(*near), Const(0.2, "float64")))
+    jam = For("r", whole(rows), store, LoopKind.UNROLLED)
+    nest = For("block", whole(n // rows), For("j", whole(n), jam))
+    u = tensor("u", n + 2, n + 2 * rows + 1, dtype="float64", role="output")
+    return Procedure("seidel", (), (u,), nest)
+
+
+def test_a_sweep_waits_for_its_chain_and_rows_abreast_share_the_wait():
+    """COMPILERS.md, section 5: 4.2 ns an update, 1.75 with four rows jammed."""
+    n = 240
+    each = {rows: estimate(seidel(n, rows), MACHINE) for rows in (1, 2, 4)}
+    ns = {rows: 1e9 * found.core_s / n**2 for rows, found in each.items()}
+    assert each[1].bound == "chain"
+    assert ns[1] == pytest.approx(4.2, rel=0.05)
+    # From the left neighbour to the new value: four additions and a product.
+    assert each[1].chain_s == pytest.approx(n**2 * 5 * MACHINE.add_latency / MACHINE.clock_hz)
+    assert ns[2] == pytest.approx(ns[1] / 2, rel=0.05)
+    assert ns[1] / 4.5 < ns[4] < ns[1] / 2.3
+
+
+def waits(store, copies=(), width=1, size=64):
+    shape = (size, size)
+    arrays = {"u": Array("u", shape, 4, False)}
+    nest = Nest({"i": 8.0, "j": 8.0, "r": 4.0}, frozenset(), arrays, (), ())
+    return recurrence([Update(store, copies, width)], "i", nest)
+
+
+def test_a_recurrence_is_its_slowest_circle():
+    i, j = Var("i"), Var("j")
+
+    def relax(*shifts, row=i):
+        near = [Load("u", (add(row, whole(a)), add(j, whole(b)))) for a, b in shifts]
+        return Store("u", (row, j), add(f32(1.0), *near))
+
+    assert waits(relax((-1, 0))) == 1
+    assert waits(relax((-2, 0))) == 0.5
+    assert waits(relax((-1, 0), (-2, 0))) == 2  # added first, so two additions from the end
+    assert waits(relax((0, 0), (1, 0), (0, -1))) == 0  # itself, later rows, another column
+    # Eight columns at once: the neighbour of the row before is among them.
+    assert waits(relax((-1, 3))) == 0
+    assert waits(relax((-1, 3)), width=8) == 1
+    # Four rows in an iteration, each after the one before: a chain through all of them.
+    rows = relax((-1, 0), row=add(mul(i, whole(4)), Var("r")))
+    assert waits(rows, (("r", 4),)) == 4
+    apart = relax((-4, 0), row=add(mul(i, whole(4)), Var("r")))
+    assert waits(apart, (("r", 4),)) == 1
+    gathered = Store("u", (i, j), Load("u", (Load("k", (i,)), j)))
+    assert waits(gathered) == 0
+
+
 # What a compiler does by itself
+
+
+def test_neighbouring_sums_run_in_lanes():
+    """COMPILERS.md, section 2: 10.8 GFLOP/s of plain loops in order i, j, k at 1024."""
+    found = model(square(1024))
+    assert found.flops == 2 * 1024**3
+    assert 2 * 1024**3 / found.time_s == pytest.approx(10.8e9, rel=0.25)
+    alone = model(square(1024), machine=replace(MACHINE, auto_vector_bytes=4))
+    assert alone.time_s > 4 * found.time_s
+
+
+@pytest.mark.parametrize("columns", [8, 11, 19, 7])
+def test_sums_in_lanes_keep_their_meaning(columns):
+    rng = np.random.default_rng(0)
+    inputs = {"A": rng.random((3, 4), np.float32), "B": rng.random((4, columns), np.float32)}
+    nest = apply_trace(matmul(3, columns, 4), parse_trace("reorder('i', 'j', 'k')"))
+    in_lanes = OuterLanes(32).apply(nest)
+    kinds = [loop.kind for loop in loops(in_lanes)]
+    assert (LoopKind.VECTORIZED in kinds) == (columns >= 8)
+    want, got = (interpret(p, inputs)["C"] for p in (nest, in_lanes))
+    assert np.array_equal(want, got)
+
+
+def test_what_is_no_sum_of_neighbours_is_left_alone():
+    traces = ["", "unroll('j')", "reorder('i', 'j', 'k')\nparallel('j')"]
+    for trace in traces:
+        nest = apply_trace(matmul(3, 16, 4), parse_trace(trace))
+        assert OuterLanes(32).apply(nest) == nest
+    assert OuterLanes(32).apply(row_sum(16, 16)) == row_sum(16, 16)  # x moves by a row
+    extreme = te.placeholder("x", (16, 16))
+    k = te.reduce_axis("k", 16)
+    most = te.compute("y", (16,), lambda i: te.reduce_max(extreme[k.value, i], k), [extreme])
+    assert OuterLanes(32).apply(te.lower("most", [most])) == te.lower("most", [most])
+
+
+def test_a_vector_wider_than_a_register_goes_through_memory():
+    trace = "split('i', 4)\nsplit('j', {})\nreorder('jo', 'io', 'k', 'ii', 'ji')\nunroll('ii')\n"
+    fits, wide = (model(square(256), f"{trace.format(lanes)}vectorize('ji')") for lanes in (16, 32))
+    assert wide.core_s > 3 * fits.core_s
+    assert wide.access_s > 3 * fits.access_s
+
+
+def test_lines_that_jump_are_waited_for():
+    expecting = replace(MACHINE, l3_scattered_s=1e-12, dram_scattered_s=1e-12)
+    for procedure, slower in ((transpose(2048), True), (copy(2048), False)):
+        found, fast = model(procedure), model(procedure, machine=expecting)
+        assert (found.time_s > 1.2 * fast.time_s) == slower
+
+
+@pytest.mark.parametrize(
+    ("pitch", "order", "depth", "scattered"),
+    [
+        (1024, "ij", 0, False),  # along the rows
+        (1024, "ji", 0, True),  # down the columns, 4096 bytes at a time
+        (512, "ji", 0, False),  # 2048 bytes at a time
+        (1024, "ji", 2, True),
+        (1024, "ij", 2, False),
+    ],
+)
+def test_what_a_prefetcher_expects(pitch, order, depth, scattered):
+    array = Array("x", (512, pitch), 4, True)
+    access = Access(array, (Var("i"), Var("j")), tuple(order), 0, 1.0, False)
+    nest = Nest({"i": 512.0, "j": float(pitch)}, frozenset(), {"x": array}, (), (access,))
+    assert Strides(nest).are_scattered([access], depth) is scattered
+
+
+def test_a_few_rows_that_go_along_are_streams():
+    array = Array("x", (512, 1024), 4, True)
+    for rows, along, scattered in ((16, 1024, False), (64, 1024, True), (16, 8, True)):
+        access = Access(array, (Var("r"), Var("j")), ("j", "r"), 0, 1.0, False)
+        nest = Nest({"j": along, "r": rows}, frozenset(), {"x": array}, (), (access,))
+        assert Strides(nest).are_scattered([access], 1) is scattered
+    loaded = Access(array, (Load("k", (Var("j"),)), Var("j")), ("j",), 0, 1.0, False)
+    assert Strides(nest).are_scattered([loaded], 1)
+
+
+# What a compiler does by itself: peeling
 
 
 def test_short_innermost_loops_are_written_out():
@@ -370,9 +523,9 @@ def test_traffic_is_what_a_simulated_cache_sees(order, size):
     tensors = (tensor("A", n, n), tensor("B", n, n), tensor("C", n, n, role="output"))
     nest = read_nest(Procedure("f", (), tensors, update[-1]), 1)
     reads = replace(nest, accesses=tuple(a for a in nest.accesses if not a.writes))
-    (found,) = traffic(reads, cache)
+    ((found,),) = crossings(reads, [cache])
     real = simulated(n, order, cache)
-    assert real / 2 <= found / cache.line_bytes <= 2 * real
+    assert real / 2 <= found.lines <= 2 * real
 
 
 # Bounds that hold whatever the schedule
@@ -583,6 +736,7 @@ def test_every_number_of_the_table_moves_some_estimate():
         (square(60), "split('k', 7)", 1),
         (copy(48), "fuse('i', 'j')", 1),
         (columns(16, 1 << 15), "", 1),
+        (columns(16, 1 << 15), "unroll('k')", 1),
     ]
     functions = [Unary(op, Load("x", (Var("i"),))) for op in ("exp", "log", "tanh", "erf")]
     programs += [(elementwise(value, 1 << 10), "", 1) for value in functions]
