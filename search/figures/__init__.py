@@ -1,8 +1,8 @@
 """Reference figures: what the lectures quote, recomputed from this project's own machinery.
 
-One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``polyhedral`` (C but its
-cache misses, and H4), ``time_tiling`` (C2 and C3), ``halide`` (D), ``te_schedules`` (F), ``padding``
-(H3).
+One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``polyhedral`` (C but
+its cache misses, and H4), ``time_tiling`` (C2 and C3), ``halide`` (D), ``te_schedules`` (F),
+``padding`` (H3).
 `SECTIONS` names the functions that compute them.
 """
 
