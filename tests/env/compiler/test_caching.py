@@ -627,7 +627,7 @@ def random_trace(procedure, seed, length=7):
 NESTS = {"gemm": gemm(5, 9, 6), "blur": blur(5, 9), "triangular": triangular(5)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(list(NESTS)), st.integers(0, 10**6))
 def test_any_legal_trace_keeps_the_meaning(name, seed):
     procedure = NESTS[name]
@@ -640,7 +640,7 @@ def test_any_legal_trace_keeps_the_meaning(name, seed):
 
 @needs_cc
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(name=st.sampled_from(list(NESTS)), seed=st.integers(0, 10**6))
 def test_any_legal_trace_compiles_to_the_same(cache, name, seed):
