@@ -112,11 +112,11 @@ def test_a_driver_is_given_what_fits_its_question_and_records_it(worlds, recordi
     driver._desk.talk.asks = 1
     text = sections(driver._fresh(0).messages[1][1])["Known"]
     assert text.count("(directive):") == 2
-    assert "`vectorize(loop)` (directive):" in text
+    assert "`vectorize(loop, lanes=None)` (directive):" in text
     (seen,) = [e for e in journal.events if e.kind == SEEN]
     (event,) = [e for e in journal.events if e.kind == RETRIEVED]
     ids = {p["id"]: p["title"] for p in seen.data["passages"]}
-    assert ids[event.data["ids"][0]] == "vectorize(loop)"
+    assert ids[event.data["ids"][0]] == "vectorize(loop, lanes=None)"
 
 
 def test_what_may_be_retrieved_is_frozen_when_the_search_begins(worlds, recording):
