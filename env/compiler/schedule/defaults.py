@@ -34,8 +34,11 @@ def spare_fused(loop: str, inner: str, taken: Collection[str] = ()) -> str:
 
 
 def copied_name(name: str, ending: str, taken: Collection[str] = ()) -> str:
-    """The first name of a copy of a loop or temporary that is not taken: ``i_tail``."""
-    return _spare(taken, f"{name}_{ending}")
+    """The first name of a copy of a loop or temporary that is not taken: ``i_tail``,
+    ``i_tail2`` and so on.
+    """
+    copies = (f"{name}_{ending}{number if number > 1 else ''}" for number in count(1))
+    return next(copy for copy in copies if is_free(copy) and copy not in taken)
 
 
 def _spare(taken: Collection[str], *wanted: str) -> str:
