@@ -199,9 +199,7 @@ def _time_of(
     return None
 
 
-def _replaced(
-    each: Instance, values: dict[str, Callable[[dict[str, int]], int]]
-) -> Time:
+def _replaced(each: Instance, values: dict[str, Callable[[dict[str, int]], int]]) -> Time:
     """The time with the values of some loops replaced, if the instance is inside all of them."""
     known = dict(each.loops)
     if not set(values) <= set(known):
