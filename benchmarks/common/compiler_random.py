@@ -29,6 +29,7 @@ from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.runtime.call import C_TYPES, prototype
+from kernelwright.env.compiler.runtime.toolchain import ALWAYS, DEFAULT_FLAGS
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.proposals import proposals
 from kernelwright.env.compiler.schedule.trace import Trace, apply, print_trace
@@ -67,11 +68,11 @@ SIZES: dict[str, dict[str, int]] = {
 }
 # Directives that say so themselves change the order of sums.
 REASSOCIATING = {"rfactor", "reassociate"}
-PLAIN = ("-O3", "-march=native", "-ffp-contract=off", "-fopenmp")
+PLAIN = (*ALWAYS, *DEFAULT_FLAGS, "-fopenmp")
 SANITIZED = (
+    *ALWAYS,
     "-O1",
     "-march=native",
-    "-ffp-contract=off",
     "-g",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -120,7 +121,7 @@ def random_schedules(count: int = WANTED) -> Iterator[Row]:
     missing = sorted(set(DIRECTIVES) - set(used))
     rare = ", ".join(f"{op} {used[op]}" for op in sorted(used, key=lambda op: used[op])[:6])
     yield (
-        f"random legal schedules (>= {WANTED}, all problems): interpreted as unscheduled, bit by bit",
+        f"random legal schedules (>= {WANTED}) of all problems, interpreted: as unscheduled",
         "0 differences",
         f"{len(wrong)} of {len(made)}, {len(used)} directives (fewest: {rare})"
         + (f", never: {', '.join(missing)}" if missing else "")
@@ -236,7 +237,7 @@ def run_batch(batch: Sequence[Scheduled], flags: Sequence[str]) -> list[str]:
                 check=False,
             )
             if ran.returncode:
-                failed.append(f"{each}: {ran.stderr[:400]}")
+                failed.append(f"{each}: exit {ran.returncode}: {ran.stderr[:400]}")
                 continue
             got = _outputs(problem, (folder / "out").read_bytes())
             if not all(_alike(got[name], each.wanted[name]) for name in got):
