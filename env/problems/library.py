@@ -34,6 +34,11 @@ def row_sum(inputs: Arrays, outputs: Arrays) -> None:
     np.sum(inputs["x"], axis=1, out=outputs["y"])
 
 
+def column_sum(inputs: Arrays, outputs: Arrays) -> None:
+    """NumPy's sum of rows."""
+    np.sum(inputs["x"], axis=0, out=outputs["y"])
+
+
 def transpose(inputs: Arrays, outputs: Arrays) -> None:
     """A strided copy."""
     np.copyto(outputs["y"], inputs["x"].T)
@@ -93,6 +98,99 @@ def conv3x3(inputs: Arrays, outputs: Arrays) -> None:
         for dx in range(3):
             np.multiply(image[dy : dy + h, dx : dx + w], weights[dy, dx], out=term)
             out += term
+
+
+def conv2d_nchw(inputs: Arrays, outputs: Arrays) -> None:
+    """Nine shifted views, each a matrix product over the channels."""
+    image, weights, out = inputs["image"], inputs["weights"], outputs["out"]
+    images, filters, h, w = out.shape
+    flat = out.reshape(images, filters, h * w)
+    flat[...] = 0
+    for dy in range(3):
+        for dx in range(3):
+            view = image[:, :, dy : dy + h, dx : dx + w].reshape(images, -1, h * w)
+            flat += np.ascontiguousarray(weights[:, :, dy, dx]) @ view
+
+
+def conv2d_nhwc(inputs: Arrays, outputs: Arrays) -> None:
+    """Nine shifted views, each a matrix product over the channels."""
+    image, weights, out = inputs["image"], inputs["weights"], outputs["out"]
+    h, w = out.shape[1:3]
+    out[...] = 0
+    for dy in range(3):
+        for dx in range(3):
+            out += image[:, dy : dy + h, dx : dx + w] @ weights[dy, dx]
+
+
+def depthwise(inputs: Arrays, outputs: Arrays) -> None:
+    """Nine shifted views, multiplied and added."""
+    image, weights, out = inputs["image"], inputs["weights"], outputs["out"]
+    h, w = out.shape[1:]
+    term = np.empty_like(out)
+    out[...] = 0
+    for dy in range(3):
+        for dx in range(3):
+            view = image[:, dy : dy + h, dx : dx + w]
+            np.multiply(view, weights[:, dy, dx, None, None], out=term)
+            out += term
+
+
+def box4(inputs: Arrays, outputs: Arrays) -> None:
+    """Four times sums of shifted views, along x and then along y."""
+    image = inputs["image"]
+    for _ in range(4):
+        rows = image[:, :-2] + image[:, 1:-1]
+        rows += image[:, 2:]
+        image = rows[:-2] + rows[1:-1]
+        image += rows[2:]
+        image /= 9
+    outputs["out"][...] = image
+
+
+def unsharp(inputs: Arrays, outputs: Arrays) -> None:
+    """Weighted sums of shifted views."""
+    image, out = inputs["image"], outputs["out"]
+    blurx = image[:, :-4] + image[:, 4:]
+    blurx += 4 * (image[:, 1:-3] + image[:, 3:-1])
+    blurx += 6 * image[:, 2:-2]
+    blurx /= 16
+    np.add(blurx[:-4], blurx[4:], out=out)
+    out += 4 * (blurx[1:-3] + blurx[3:-1])
+    out += 6 * blurx[2:-2]
+    out *= np.float32(-1.5 / 16)
+    out += np.float32(2.5) * image[2:-2, 2:-2]
+
+
+def shrink(f: NDArray[Any], axis: int) -> NDArray[Any]:
+    """Every second element of an axis after the blur by (1 3 3 1) / 8, in the array's dtype."""
+    size = f.shape[axis]
+    middle = 2 * np.arange((size + 1) // 2)
+    a, b, c, d = (f.take(np.clip(middle + k, 0, size - 1), axis) for k in (-1, 0, 1, 2))
+    out: NDArray[Any] = (a + d + (b + c) * f.dtype.type(3)) * f.dtype.type(0.125)
+    return out
+
+
+def spread(f: NDArray[Any], size: int, axis: int) -> NDArray[Any]:
+    """An axis at twice its length, between the elements by (1 3) / 4, in the array's dtype."""
+    at, last = np.arange(size), f.shape[axis] - 1
+    near = f.take(np.clip(at // 2, 0, last), axis)
+    far = f.take(np.clip(at // 2 - 1 + 2 * (at % 2), 0, last), axis)
+    out: NDArray[Any] = near * f.dtype.type(0.75) + far * f.dtype.type(0.25)
+    return out
+
+
+def pyramid(inputs: Arrays, outputs: Arrays) -> None:
+    """Whole levels at a time, gathered at clamped indices."""
+    levels = [inputs["image"]]
+    for _ in range(1, 4):
+        levels.append(shrink(shrink(levels[-1], 1), 0))
+    total = levels[-1]
+    for fine, coarse in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        h, w = fine.shape
+        d = fine - spread(spread(coarse, w, 1), h, 0)
+        d *= 1 + 1 / (1 + d * d)
+        total = d + spread(spread(total, w, 1), h, 0)
+    outputs["out"][...] = total
 
 
 def spmv(inputs: Arrays, outputs: Arrays) -> None:

@@ -98,25 +98,41 @@ def test_rules_that_are_none_are_refused(rule):
 # By hand: where zeros behind the inputs leave the answers as they are. Whole numbers never are
 # padded, as they may be indices (spmv) or counted (histogram).
 PADDABLE = {
+    "batched_matmul": {"batch", "m", "n", "k"},
     "blur": {"h", "w"},
+    "box4": {"h", "w"},
+    "column_sum": {"rows", "cols"},
+    "conv2d_nchw": {"images", "channels", "filters", "h", "w"},
+    "conv2d_nhwc": {"images", "channels", "filters", "h", "w"},
     "conv3x3": {"h", "w"},
+    "depthwise": {"channels", "h", "w"},
+    "gauss_seidel": set(),
     "gelu": {"n"},
     "histogram": set(),
     "jacobi1d": set(),
+    "jacobi2d": set(),
     "layer_norm": {"rows"},
     "matmul": {"m", "n", "k"},
     "prefix_sum": {"n"},
+    "pyramid": set(),
     "row_sum": {"rows", "cols"},
     "softmax": {"rows"},
     "spmv": set(),
     "transpose": {"rows", "cols"},
+    "unsharp": {"h", "w"},
 }
 
 
 @pytest.mark.parametrize("name", PADDABLE)
 def test_only_what_leaves_the_answers_is_padded(name):
     factory = resolve(PROBLEMS, name)
-    fixed = {"histogram": {"bins": 8}, "jacobi1d": {"t": 3}}.get(name, {})
+    steps = {"t": 3}
+    fixed = {
+        "histogram": {"bins": 8},
+        "jacobi1d": steps,
+        "jacobi2d": steps,
+        "gauss_seidel": steps,
+    }.get(name, {})
     names = [n for n, _ in factory().workloads[0].extents if n not in fixed]
     wanted = {n if n in names else {"rows": "m", "cols": "n"}.get(n, n) for n in PADDABLE[name]}
     assert paddable(functools.partial(factory, **fixed), names) == wanted

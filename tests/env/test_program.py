@@ -45,6 +45,16 @@ SIZES = {
     "conv3x3": {"h": 6, "w": 17},
     "spmv": {"rows": 9, "cols": 8, "nnz": 20},
     "jacobi1d": {"n": 19, "t": 3},
+    "jacobi2d": {"h": 7, "w": 11, "t": 2},
+    "gauss_seidel": {"h": 7, "w": 11, "t": 2},
+    "batched_matmul": {"batch": 3, "m": 5, "n": 9, "k": 4},
+    "column_sum": {"rows": 9, "cols": 21},
+    "conv2d_nchw": {"images": 2, "channels": 3, "filters": 2, "h": 4, "w": 9},
+    "conv2d_nhwc": {"images": 2, "channels": 3, "filters": 9, "h": 4, "w": 5},
+    "depthwise": {"channels": 3, "h": 4, "w": 9},
+    "box4": {"h": 4, "w": 9},
+    "unsharp": {"h": 5, "w": 11},
+    "pyramid": {"h": 9, "w": 13},
 }
 
 

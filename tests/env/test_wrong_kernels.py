@@ -19,7 +19,19 @@ from kernelwright.env.options import ProblemError
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.problems.integers import integer_inputs
 
-EXACT = ("conv3x3", "matmul", "prefix_sum", "row_sum", "spmv", "transpose")
+EXACT = (
+    "batched_matmul",
+    "column_sum",
+    "conv2d_nchw",
+    "conv2d_nhwc",
+    "conv3x3",
+    "depthwise",
+    "matmul",
+    "prefix_sum",
+    "row_sum",
+    "spmv",
+    "transpose",
+)
 
 
 def made(name, **options):
@@ -130,6 +142,7 @@ def test_a_library_is_exact_on_whole_numbers(name):
 @pytest.mark.parametrize("name", EXACT)
 def test_the_compiled_definition_is_exact_on_whole_numbers(name, tmp_path):
     small = {"m": 40, "n": 50, "k": 700, "h": 30, "w": 40, "rows": 30, "cols": 500, "nnz": 3000}
+    small |= {"batch": 3, "images": 2, "channels": 20, "filters": 8}
     problem = made(name)
     problem = made(name, **{key: small[key] for key, _ in problem.workloads[0].extents})
     arrays, (chosen,) = whole(problem), problem.workloads

@@ -13,7 +13,17 @@ from kernelwright.evaluators.corpus.impostors import impostors, passing_impostor
 from kernelwright.evaluators.corpus.specimen import named
 
 SHAPES = (
+    "batched_matmul batch=3 m=10 n=12 k=14",
     "blur h=9 w=14",
+    "box4 h=9 w=14",
+    "column_sum rows=21 cols=13",
+    "conv2d_nchw images=2 channels=3 filters=4 h=5 w=6",
+    "conv2d_nhwc images=2 channels=3 filters=4 h=5 w=6",
+    "depthwise channels=3 h=5 w=6",
+    "gauss_seidel h=9 w=14 t=3",
+    "jacobi2d h=9 w=14 t=3",
+    "pyramid h=14 w=18",
+    "unsharp h=9 w=14",
     "conv3x3 h=9 w=14",
     "gelu n=200",
     "histogram n=300 bins=20",

@@ -325,7 +325,17 @@ def test_whole_numbers_are_changed_only_where_there_are_no_others():
 
 
 SMALL = {
+    "batched_matmul": {"batch": 3, "m": 9, "n": 10, "k": 77},
     "blur": {"h": 20, "w": 24},
+    "box4": {"h": 20, "w": 24},
+    "column_sum": {"rows": 333, "cols": 9},
+    "conv2d_nchw": {"images": 2, "channels": 3, "filters": 4, "h": 9, "w": 10},
+    "conv2d_nhwc": {"images": 2, "channels": 3, "filters": 4, "h": 9, "w": 10},
+    "depthwise": {"channels": 3, "h": 20, "w": 24},
+    "gauss_seidel": {"h": 20, "w": 24, "t": 3},
+    "jacobi2d": {"h": 20, "w": 24, "t": 7},
+    "pyramid": {"h": 20, "w": 24},
+    "unsharp": {"h": 20, "w": 24},
     "conv3x3": {"h": 20, "w": 24},
     "gelu": {"n": 999},
     "jacobi1d": {"n": 999, "t": 7},
