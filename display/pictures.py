@@ -69,13 +69,21 @@ def draw_misses(rows: Sequence[tuple[str, int, int, int]], path: Path) -> Path:
     axes = figure.subplots()
     names = [row[0] for row in rows]
     left = np.zeros(len(rows))
-    parts = (("compulsory", "#56B4E9", ""), ("capacity", "#E69F00", "//"), ("conflict", "#000000", ""))
+    parts = (
+        ("compulsory", "#56B4E9", ""),
+        ("capacity", "#E69F00", "//"),
+        ("conflict", "#000000", ""),
+    )
     for place, (kind, colour, hatch) in enumerate(parts, start=1):
         counts = np.array([row[place] for row in rows], float)
-        axes.barh(names, counts, left=left, color=colour, hatch=hatch, edgecolor="white", label=kind)
+        axes.barh(
+            names, counts, left=left, color=colour, hatch=hatch, edgecolor="white", label=kind
+        )
         left += counts
     for name, total in zip(names, left, strict=True):
-        axes.annotate(f"{int(total):,}", (total, name), (4, 0), textcoords="offset points", va="center")
+        axes.annotate(
+            f"{int(total):,}", (total, name), (4, 0), textcoords="offset points", va="center"
+        )
     axes.invert_yaxis()
     axes.set_xlim(0, left.max() * 1.12)
     axes.set_xlabel("cache misses")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import permutations
 
-from kernelwright.env.compiler.ir.instructions import INSTRUCTIONS
 from kernelwright.env.compiler.ir.nodes import (
     BLOCK_KINDS,
     THREAD_KINDS,
@@ -30,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.schedule.edit import constant_extent
+from kernelwright.env.compiler.schedule.instructions import INSTRUCTIONS
 from kernelwright.env.compiler.schedule.kind import LANES, MAX_UNROLL
 from kernelwright.env.types import Directive, Scalar
 
@@ -311,11 +311,19 @@ def _stream_store(procedure: Procedure) -> Proposals:
         yield Directive("stream_store", tensor.name)
 
 
+def _bound(procedure: Procedure) -> Proposals:
+    for extent in procedure.extents:
+        for loop in loops(procedure):
+            for multiple in (4, 8):
+                yield Directive("bound", loop.var, (extent, multiple))
+
+
 PROPOSALS: dict[str, Callable[[Procedure], Proposals]] = {
     "add_unit_loop": _add_unit_loop,
     "affine": _each_loop("affine", (), (4,), (8, "smartfuse", True), (0, "nofuse")),
     "barrier": _each_loop("barrier", (), ("after",)),
     "bind": _bind,
+    "bound": _bound,
     "bound_storage": _bound_storage,
     "cache_read": _cache("cache_read", "input", "temporary"),
     "cache_write": _cache("cache_write", "output", "temporary"),
