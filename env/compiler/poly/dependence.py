@@ -104,7 +104,7 @@ class Dependences:
             return None
         same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
         same_iteration = self._equal(inside, lambda i: (var,))
-        return self._example(self.pairs.intersect(same_run).subtract(same_iteration))
+        return counterexample(self.model, self.pairs.intersect(same_run).subtract(same_iteration))
 
     def _equal(
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]
