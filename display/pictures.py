@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.poly.picture import Picture
@@ -132,8 +133,8 @@ def _space(axes: Axes, picture: Picture, points: NDArray[np.int64]) -> None:
     axes.invert_yaxis()
     axes.set_aspect("equal")
     axes.margins(0.08)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -86,8 +86,7 @@ def _shared(read: Access, write: Access) -> tuple[int, bool]:
     count = 0
     for mine, other in zip(read.position, write.position, strict=False):
         if mine != other:
-            numbers = isinstance(mine, int) and isinstance(other, int)
-            return count, numbers and int(other) < int(mine)
+            return count, isinstance(mine, int) and isinstance(other, int) and other < mine
         count += isinstance(mine, str)
     return count, False
 

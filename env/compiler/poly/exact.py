@@ -25,6 +25,7 @@ from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
+    Position,
     affine_text,
     build_model,
     condition_text,
@@ -79,7 +80,7 @@ def exact_dependences(procedure: Procedure) -> ExactDependences:
     nothing = isl.UnionMap("{ }")
     if not model.instances:
         return ExactDependences(model, nothing, nothing, nothing)
-    writes, order = model.writes().coalesce(), model.order()
+    writes, order = model.writes().coalesce(), _short_order(model)
     # What is never written depends on nothing, and few pieces are faster than many.
     reads = model.reads().intersect_range(writes.range()).coalesce()
 
@@ -89,13 +90,32 @@ def exact_dependences(procedure: Procedure) -> ExactDependences:
         return access.set_schedule_map(schedule).compute_flow().get_must_dependence().coalesce()
 
     # The next write after a read is the last one before it where time runs backwards.
-    anti = nearest(reads, _backwards(model, order)).reverse()
+    anti = nearest(reads, _backwards(order)).reverse()
     return ExactDependences(model, nearest(reads, order), anti, nearest(writes, order))
 
 
-def _backwards(model: Model, order: isl.UnionMap) -> isl.UnionMap:
-    """The order with every dimension of time negated."""
+def _short_order(model: Model) -> isl.UnionMap:
+    """The program's order without the places that are the same for all statements: time has half as
+    many dimensions in a perfect nest, and dataflow analysis takes half the time.
+    """
     length = max(len(instance.position) for instance in model.instances)
+    padded = [(*i.position, *[0] * (length - len(i.position))) for i in model.instances]
+    kept = [k for k in range(length) if isinstance(padded[0][k], str) or _differ(padded, k)]
+    return model.order(
+        {
+            instance.name: tuple(place[k] for k in kept) or (0,)
+            for instance, place in zip(model.instances, padded, strict=True)
+        }
+    )
+
+
+def _differ(positions: list[Position], place: int) -> bool:
+    return any(position[place] != positions[0][place] for position in positions)
+
+
+def _backwards(order: isl.UnionMap) -> isl.UnionMap:
+    """The order with every dimension of time negated."""
+    length = order.get_map_list().get_map(0).dim(isl.dim_type.out)
     times = [f"t{k}" for k in range(length)]
     negated = ", ".join(f"-{time}" for time in times)
     return order.apply_range(isl.UnionMap(f"{{ [{', '.join(times)}] -> [{negated}] }}"))

@@ -142,14 +142,19 @@ class Model:
         length = max((len(p) for p in chosen.values()), default=1)
         parts = []
         for instance in self.instances:
-            place = [_time_text(part) for part in chosen[instance.name]]
+            place = [time_text(part) for part in chosen[instance.name]]
             padded = ", ".join([*place, *["0"] * (length - len(place))])
             parts.append(f"{instance.tuple_text} -> [{padded}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
         return isl.UnionMap(text).intersect_domain(self.domain)
 
 
-def _time_text(part: str | int | Expr) -> str:
+def time_text(part: str | int | Expr) -> str:
+    """A component of a position in isl's words.
+
+    Raises:
+        ValueError: if it is an expression that is not affine.
+    """
     if isinstance(part, str | int):
         return isl_name(part) if isinstance(part, str) else str(part)
     text = affine_text(part)

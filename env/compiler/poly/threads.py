@@ -40,6 +40,7 @@ from kernelwright.env.compiler.poly.model import (
     build_model,
     condition_text,
     isl_name,
+    time_text,
 )
 
 
@@ -179,7 +180,7 @@ def _inside(
 
 def _in_order(model: Model, pairs: isl.UnionMap) -> isl.UnionMap:
     """The pairs' instances in the order of the text."""
-    rows = _compact([(i.tuple_text, tuple(map(_time, i.position))) for i in model.instances])
+    rows = _compact([(i.tuple_text, tuple(map(time_text, i.position))) for i in model.instances])
     order = _map(model, rows)
     first, second = (
         order.intersect_domain(side.universe()) for side in (pairs.domain(), pairs.range())
@@ -221,14 +222,10 @@ def _names(loops: tuple[For, ...]) -> str:
     return ", ".join(isl_name(loop.var) for loop in loops)
 
 
-def _time(place: str | int) -> str:
-    return isl_name(place) if isinstance(place, str) else str(place)
-
-
 def _thread_time(loops: tuple[For, ...], position: Position) -> tuple[str, ...]:
     """A place in the time of one thread: without the loops bound to threads."""
     bound = {loop.var for loop in loops if loop.kind in THREAD_LEVELS}
-    return tuple("0" if place in bound else _time(place) for place in position)
+    return tuple("0" if place in bound else time_text(place) for place in position)
 
 
 def _compact(rows: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:

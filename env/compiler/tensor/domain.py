@@ -123,12 +123,7 @@ class RDom(Operand, Source):
 
     __slots__ = ("axes", "condition", "name")
 
-    def __init__(
-        self,
-        name: str,
-        *ranges: tuple[Coordinate, Size],
-        condition: Value | None = None,
-    ) -> None:
+    def __init__(self, name: str, *ranges: tuple[Coordinate, Size]) -> None:
         self.name = proper_name(name)
         if not ranges:
             raise TensorError(f"{name}: expected at least one dimension, found none")
@@ -141,7 +136,7 @@ class RDom(Operand, Source):
             own = name if len(ranges) == 1 else f"{name}_{_dimension(number)}"
             found.append(Axis(own, size(each[1]), coordinate(each[0])))
         self.axes = tuple(found)
-        self.condition = condition
+        self.condition: Value | None = None
 
     def __repr__(self) -> str:
         return f"RDom({self.name!r})"
