@@ -18,7 +18,10 @@ from kernelwright.env.problems.program import definition_of
 PROGRAMS = [
     ("matmul", {"m": 8, "n": 32, "k": 4}, ""),
     ("blur", {"h": 8, "w": 16}, ""),
+    ("blur", {"h": 8, "w": 16}, "compute_at('blurx', 'y')"),
+    ("blur", {"h": 8, "w": 16}, "split('y', 4)\ncompute_at('blurx', 'yi')"),
     ("blur", {"h": 8, "w": 16}, "compute_at('blurx', 'y')\nstore_root('blurx')"),
+    ("blur", {"h": 9, "w": 17}, "split('x', 4)"),
     ("gauss_seidel", {"h": 6, "w": 7, "t": 2}, ""),
     ("jacobi1d", {"n": 12, "t": 3}, ""),
     ("matmul", {"m": 8, "n": 16, "k": 4}, "cache_read('A', 'i')\nbind('i', 'thread.x')"),
@@ -55,4 +58,12 @@ def test_some_proposal_is_legal_somewhere(op):
 
 
 # What asks for a program of its own, made in the directive's own tests.
-NEEDS_MORE = {"specialize", "software_pipeline", "tensorize", "barrier", "pad", "bound_storage"}
+NEEDS_MORE = {
+    "bound",
+    "specialize",
+    "software_pipeline",
+    "tensorize",
+    "barrier",
+    "pad",
+    "bound_storage",
+}
