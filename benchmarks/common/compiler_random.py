@@ -32,7 +32,13 @@ from kernelwright.env.compiler.runtime.call import C_TYPES, prototype
 from kernelwright.env.compiler.runtime.toolchain import ALWAYS, DEFAULT_FLAGS
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.proposals import proposals
-from kernelwright.env.compiler.schedule.trace import Trace, apply, print_trace
+from kernelwright.env.compiler.schedule.trace import (
+    Trace,
+    apply,
+    apply_trace,
+    parse_trace,
+    print_trace,
+)
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.problems.program import definition_of
 from kernelwright.env.types import Arrays, Directive, Problem
@@ -65,6 +71,27 @@ SIZES: dict[str, dict[str, int]] = {
     "spmv": {"rows": 9, "cols": 8, "nnz": 20},
     "transpose": {"rows": 10, "cols": 18},
     "unsharp": {"h": 6, "w": 17},
+}
+# What some directives need before they can follow: half of a problem's schedules begin so.
+BEGINNINGS: dict[str, tuple[str, ...]] = {
+    "blur": (
+        "compute_at('blurx', 'y')",
+        "split('y', 3)\ncompute_at('blurx', 'yi')",
+        "split('y', 3)\ncompute_at('blurx', 'yi')\nstore_at('blurx', 'yo')",
+        "tile('y', 'x', 3, 8)\ncompute_at('blurx', 'xo')",
+    ),
+    "box4": (
+        "compute_at('box3', 'out_y')",
+        "compute_at('box3', 'out_y')\nstore_root('box3')\nfold_storage('box3', 0)",
+    ),
+    "unsharp": ("compute_inline('blury')\ncompute_at('blurx', 'y')",),
+    "matmul": (
+        "cache_read('B', 'p')",
+        "split('p', 4)\ncache_read('A', 'po')",
+        "tile('i', 'j', 8, 16, 'partition')\nreorder('p', 'ii', 'ji')",
+    ),
+    "softmax": ("compute_at('total', 'i')",),
+    "pyramid": ("compute_inline('detail0')", "compute_at('coarse0', 'detail0_y')"),
 }
 # Directives that say so themselves change the order of sums.
 REASSOCIATING = {"rfactor", "reassociate"}
@@ -157,6 +184,10 @@ def grow(name: str, rng: np.random.Generator) -> tuple[Procedure, Trace] | None:
     procedure = definition_of(problem, problem.workloads[0])
     trace: Trace = ()
     wanted = int(rng.integers(1, LONGEST + 1))
+    liked = BEGINNINGS.get(name, ())
+    if liked and rng.random() < 0.5:
+        trace = parse_trace(liked[rng.integers(len(liked))])
+        procedure = apply_trace(procedure, trace)
     for _ in range(6 * wanted):
         op = str(rng.choice(list(DIRECTIVES)))
         offered = list(proposals(procedure, op))
@@ -171,7 +202,7 @@ def grow(name: str, rng: np.random.Generator) -> tuple[Procedure, Trace] | None:
         if text.count("\n") > MAX_STATEMENTS:
             continue
         procedure, trace = after, (*trace, step)
-        if len(trace) == wanted:
+        if len(trace) >= wanted:
             break
     return (procedure, trace) if trace else None
 
@@ -296,16 +327,16 @@ def _main(batch: Sequence[Scheduled], problem: Problem) -> str:
                 f"if (fread({tensor.name}, sizeof({kind}), {size}, in) != {size}) return 9;"
             )
         names.append(tensor.name)
-    lines += ["fclose(in);", "switch (atoi(words[1])) {"]
+    lines += ["fclose(kw_in);", "switch (atoi(words[1])) {"]
     sizes = [str(problem.workloads[0].fixed[extent]) for extent in procedure.extents]
     for number, each in enumerate(batch):
         lines.append(f"case {number}: {each.name}_{number}({', '.join([*names, *sizes])}); break;")
-    lines += ["}", 'FILE *out = fopen(words[3], "wb");']
+    lines += ["}", 'FILE *kw_out = fopen(words[3], "wb");']
     for tensor in procedure.tensors:
         if tensor.role == "output":
             size = reference[tensor.name].size
-            lines.append(f"fwrite({tensor.name}, sizeof(*{tensor.name}), {size}, out);")
-    lines += ["fclose(out);", *(f"free({name});" for name in names), "return 0;", "}"]
+            lines.append(f"fwrite({tensor.name}, sizeof(*{tensor.name}), {size}, kw_out);")
+    lines += ["fclose(kw_out);", *(f"free({name});" for name in names), "return 0;", "}"]
     return "\n".join(lines) + "\n"
 
 
