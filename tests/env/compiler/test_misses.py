@@ -11,7 +11,8 @@ from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.codegen.addresses import address_stream
 from kernelwright.env.compiler.codegen.c import CodegenError
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir import interpret as interpreter
+from kernelwright.env.compiler.ir.evaluate import Memory
+from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -67,11 +68,11 @@ def seen(procedure, inputs, extents, bases, caches, monkeypatch, sizes=None):
 
         return access
 
-    memory = interpreter._Memory
+    memory = Memory
     with monkeypatch.context() as patched:
         patched.setattr(memory, "read", recorded(memory.read, False))
         patched.setattr(memory, "write", recorded(memory.write, True))
-        interpreter.interpret(procedure, inputs, extents)
+        interpret(procedure, inputs, extents)
     addresses, writes, tensors = (np.array(column) for column in zip(*stream, strict=True))
     return lru.replay(caches, addresses, writes, tensors, tuple(bases))
 
