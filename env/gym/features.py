@@ -20,10 +20,11 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     statements,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.machine.affine import flat
 from kernelwright.env.compiler.machine.counting import arithmetic
 from kernelwright.env.compiler.machine.cpu import LOADED_TRIPS
-from kernelwright.env.compiler.machine.nest import Access, Nest, depends_on, read_nest
+from kernelwright.env.compiler.machine.nest import Access, Nest, read_nest
 
 LOOP_FEATURES = (
     "present",
@@ -158,11 +159,11 @@ def _steps(accesses: list[Access], var: str) -> tuple[int, int, int]:
     counts = [0, 0, 0]
     for access in accesses:
         offset = flat(access.indices, access.array.shape)
-        step = 2 if offset is None else abs(offset.step(var))
+        step = 2 if offset is None else abs(offset.factor(var))
         counts[min(step, 2)] += 1
     return counts[0], counts[1], counts[2]
 
 
 def _adds_up(store: Store, var: str) -> bool:
     names = frozenset({var})
-    return store.reduce is not None and not any(depends_on(i, names) for i in store.indices)
+    return store.reduce is not None and not any(mentions(i, *names) for i in store.indices)

@@ -19,13 +19,7 @@ from typing import assert_never
 from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.call import call_text, described
 from kernelwright.env.compiler.codegen.errors import CodegenError
-from kernelwright.env.compiler.codegen.expression import (
-    LOOSE,
-    Expressions,
-    Lanes,
-    depends_on,
-    step_of,
-)
+from kernelwright.env.compiler.codegen.expression import LOOSE, Expressions, Lanes
 from kernelwright.env.compiler.codegen.hoist import divisions, named
 from kernelwright.env.compiler.codegen.memory import (
     element_count,
@@ -36,6 +30,7 @@ from kernelwright.env.compiler.codegen.memory import (
 from kernelwright.env.compiler.codegen.stream import can_stream
 from kernelwright.env.compiler.codegen.work_items import as_loops
 from kernelwright.env.compiler.ir.evaluate import whole_value
+from kernelwright.env.compiler.ir.linear import step_of
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -59,6 +54,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import product, simplify, whole
 from kernelwright.env.compiler.runtime.call import C_TYPES, Argument, Size, prototype
 
@@ -146,7 +142,7 @@ def written(
             return written(body, copies, lanes=lanes, registers=registers)
         case If(condition, then):
             count = written(then, copies, lanes=lanes, registers=registers)
-            if lanes is not None and depends_on(condition, lanes.var):
+            if lanes is not None and mentions(condition, lanes.var):
                 times = (_number(lanes.extent) or 1) if touches(then, registers) else 1
                 count += written(then, copies * times, registers=registers)
             return count
@@ -401,21 +397,21 @@ class _Emitter:
                     self._one_by_one(node, lanes)
                 else:
                     self.line(text)
-            case For(var, extent, body, LoopKind.UNROLLED) if not depends_on(extent, lanes.var):
+            case For(var, extent, body, LoopKind.UNROLLED) if not mentions(extent, lanes.var):
                 for copy in self._copies(var, extent, body):
                     self._vector_statement(copy, lanes)
-            case For(var, extent, body, LoopKind.SERIAL) if not depends_on(extent, lanes.var):
+            case For(var, extent, body, LoopKind.SERIAL) if not mentions(extent, lanes.var):
                 self._loop(var, extent, lambda: self._vector_statement(body, lanes))
-            case If(Binary("and", left, right), then) if depends_on(right, lanes.var):
+            case If(Binary("and", left, right), then) if mentions(right, lanes.var):
                 self._vector_statement(If(left, If(right, then)), lanes)
-            case If(condition, then) if not depends_on(condition, lanes.var):
+            case If(condition, then) if not mentions(condition, lanes.var):
                 self.line(f"if ({self.expressions.scalar(condition, LOOSE)}) {{")
                 with self.indented():
                     self._vector_statement(then, lanes)
                 self.line("}")
             case If(Binary("lt" | "le", left, right) as condition, then) if (
                 step_of(left, lanes.var) or -1
-            ) > 0 and not depends_on(right, lanes.var):
+            ) > 0 and not mentions(right, lanes.var):
                 last = simplify(substitute(condition, {lanes.var: whole(lanes.count - 1)}))
                 self.line(f"if ({self.expressions.scalar(last, LOOSE)}) {{")
                 with self.indented():

@@ -13,6 +13,7 @@ from kernelwright.env.compiler.codegen.hoist import is_natural
 from kernelwright.env.compiler.codegen.memory import flat
 from kernelwright.env.compiler.codegen.stream import fence_helper, stream_helper
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
+from kernelwright.env.compiler.ir.linear import step_of
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
     Binary,
@@ -26,8 +27,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Unary,
     Var,
     substitute,
-    walk,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.runtime.call import C_TYPES
 
@@ -58,32 +59,6 @@ class Lanes:
 
     def __init__(self, var: str, count: int) -> None:
         self.var, self.count = var, count
-
-
-def depends_on(node: Expr, var: str) -> bool:
-    """Whether an expression reads a variable."""
-    return any(isinstance(part, Var) and part.name == var for part in walk(node))
-
-
-def step_of(node: Expr, var: str) -> int | None:
-    """By how much a whole-number expression grows when ``var`` grows by one; None if that is no
-    constant.
-    """
-    match node:
-        case Var(name):
-            return 1 if name == var else 0
-        case Binary("add", left, right):
-            a, b = step_of(left, var), step_of(right, var)
-            return None if a is None or b is None else a + b
-        case Binary("sub", left, right):
-            a, b = step_of(left, var), step_of(right, var)
-            return None if a is None or b is None else a - b
-        case Binary("mul", left, Const(factor, "int64")) | Binary(
-            "mul", Const(factor, "int64"), left
-        ):
-            a = step_of(left, var)
-            return None if a is None else a * int(factor)
-    return None if depends_on(node, var) else 0
 
 
 class Expressions:
@@ -275,7 +250,7 @@ class Expressions:
     def vector(self, node: Expr, lanes: Lanes, dtype: str, outer: int = TIGHT) -> str | None:
         """An expression for all lanes, None if it has no vector form."""
         kind = self._vector_name(dtype, lanes)
-        if not depends_on(node, lanes.var):
+        if not mentions(node, lanes.var):
             # x - 0 is x for every x, -0 included; x + 0 is not.
             return f"({self.scalar(node)} - ({kind}){{}})"
         match node:
@@ -300,7 +275,7 @@ class Expressions:
 
     def _operand(self, node: Expr, lanes: Lanes, dtype: str, outer: int) -> str | None:
         """An operand of a vector operation; C broadcasts a scalar beside a vector."""
-        if depends_on(node, lanes.var):
+        if mentions(node, lanes.var):
             return self.vector(node, lanes, dtype, outer)
         return self.scalar(node, outer)
 

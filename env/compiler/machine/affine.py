@@ -10,61 +10,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Unary, Var, walk
+from kernelwright.env.compiler.ir.linear import Linear, as_term, linear
+from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Var
+from kernelwright.env.compiler.ir.queries import has_loads, variables_of
 
 Trips = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """A constant plus multiples of variables; variables without effect are left away."""
-
-    constant: int
-    terms: tuple[tuple[str, int], ...]
-
-    def step(self, var: str) -> int:
-        """By how much the value grows when ``var`` grows by one."""
-        return dict(self.terms).get(var, 0)
+def affine(node: Expr) -> Linear | None:
+    """A whole-number expression as a linear form of variables alone, in order of their names; None
+    if it is none.
+    """
+    return _of_variables(linear(node, _through_casts))
 
 
-def linear(node: Expr) -> Linear | None:
-    """A whole-number expression as a linear form; None if it is none."""
+def _through_casts(node: Expr) -> Linear:
     match node:
-        case Const(value, _):
-            return Linear(int(value), ())
-        case Var(name):
-            return Linear(0, ((name, 1),))
         case Cast("int64", operand):
-            return linear(operand)
-        case Unary("neg", operand):
-            return _combined(Linear(0, ()), linear(operand), -1)
-        case Binary("add", left, right):
-            return _combined(linear(left), linear(right), 1)
-        case Binary("sub", left, right):
-            return _combined(linear(left), linear(right), -1)
-        case Binary("mul", left, Const(factor, _)) | Binary("mul", Const(factor, _), left):
-            return _combined(Linear(0, ()), linear(left), int(factor))
-    return None
+            return linear(operand, _through_casts)
+    return as_term(node)
 
 
-def _combined(left: Linear | None, right: Linear | None, factor: int) -> Linear | None:
-    if left is None or right is None:
+def _of_variables(form: Linear) -> Linear | None:
+    names = {each.name: factor for each, factor in form.terms if isinstance(each, Var)}
+    if len(names) < len(form.terms):
         return None
-    terms = dict(left.terms)
-    for name, step in right.terms:
-        terms[name] = terms.get(name, 0) + factor * step
-    kept = tuple(sorted((name, step) for name, step in terms.items() if step))
-    return Linear(left.constant + factor * right.constant, kept)
+    return Linear(form.constant, tuple((Var(name), names[name]) for name in sorted(names)))
 
 
 def flat(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear | None:
-    """The row-major offset of an element as a linear form; None if an index has none."""
-    out: Linear | None = Linear(0, ())
-    stride = 1
+    """The row-major offset of an element as a linear form of variables; None if an index has
+    none.
+    """
+    out, stride = Linear(0), 1
     for index, size in zip(reversed(indices), reversed(shape), strict=True):
-        out = _combined(out, linear(index), stride)
+        out = out.plus(linear(index, _through_casts), stride)
         stride *= size
-    return out
+    return _of_variables(out)
 
 
 def interval(node: Expr, trips: Trips) -> tuple[int, int] | None:
@@ -126,9 +108,8 @@ class Span:
 def span(node: Expr, trips: Trips, size: int) -> Span:
     """The values that an index into ``size`` elements takes while the loops in ``trips`` run."""
     bounds = interval(node, trips)
-    variables = {part.name for part in walk(node) if isinstance(part, Var)}
     iterations = 1.0
-    for name in variables:
+    for name in variables_of(node):
         iterations *= max(1.0, trips.get(name, 1.0))
     if bounds is None:
         return Span(0, size - 1, min(float(size), iterations))
@@ -147,7 +128,7 @@ def mean(node: Expr, trips: Trips, loaded: float) -> float:
             return max(0.0, (trips[name] - 1) / 2)
         case Cast(_, operand):
             return mean(operand, trips, loaded)
-        case Binary("sub", left, right) if _reads(left) and _reads(right):
+        case Binary("sub", left, right) if has_loads(left) and has_loads(right):
             return loaded  # the length of a row: the difference of two positions
         case Load():
             return loaded
@@ -172,7 +153,3 @@ def _mean_of(op: str, a: float, b: float) -> float:
         case "min":
             return min(a, b)
     return max(a, b)
-
-
-def _reads(node: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(node))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Const,
@@ -24,8 +26,9 @@ from kernelwright.env.compiler.ir.nodes import (
     children,
     walk,
 )
-from kernelwright.env.compiler.machine.affine import Linear, flat
-from kernelwright.env.compiler.machine.nest import Nest, depends_on
+from kernelwright.env.compiler.ir.queries import mentions
+from kernelwright.env.compiler.machine.affine import flat
+from kernelwright.env.compiler.machine.nest import Nest
 from kernelwright.env.compiler.machine.recurrence import Update, recurrence
 from kernelwright.env.compiler.machine.straight import Copies, Lanes, Place, vector_lanes
 
@@ -117,7 +120,7 @@ class Counter:
         """
         runs = 1.0
         for var in self._outer:
-            if offset.step(var):
+            if offset.factor(var):
                 break
             runs *= max(1.0, self._nest.trips[var])
         return runs
@@ -195,7 +198,7 @@ class Counter:
     ) -> None:
         array = self._nest.arrays[name]
         offset = flat(indices, array.shape)
-        step = 0 if vector is None or offset is None else offset.step(vector.var)
+        step = 0 if vector is None or offset is None else offset.factor(vector.var)
         width = vector.count if vector is not None else 1
         if offset is None or step not in (0, 1):
             # One element at a time, and each put into its lane.
@@ -205,10 +208,10 @@ class Counter:
         size = array.itemsize * (width if step == 1 else 1)
         slots = place.share * max(1.0, size / self._widths.pipe)
         uops = place.share * max(1.0, size / self._widths.register)
-        moves = self._around is None or place.pinned or offset.step(self._around) != 0
+        moves = self._around is None or place.pinned or offset.factor(self._around) != 0
         stays = None if moves else self._stays(offset)
         unrolled = {var for var, _ in copies} | ({vector.var} if vector is not None else set())
-        fixed = tuple(term for term in offset.terms if term[0] not in unrolled)
+        fixed = reduce(Linear.without, unrolled, offset).terms
         key = (name, fixed, step, width, moves)
         table = self._reads if reads else self._writes
         table.setdefault(key, []).append(_offsets(offset, copies))
@@ -223,13 +226,13 @@ class Counter:
         """What a reduction hangs on: its own last update, if that is to the same element."""
         counts = self.counts
         target = flat(store.indices, self._nest.arrays[store.tensor].shape)
-        if self._around is None or target is None or target.step(self._around) != 0:
+        if self._around is None or target is None or target.factor(self._around) != 0:
             return
         distinct = float(len(np.unique(_offsets(target, copies))))
         updates = max(1.0, number / distinct)
         is_product = isinstance(store.value, Binary) and store.value.op == "mul"
         counts.latency_kind = "fma" if store.reduce == "add" and is_product else "add"
-        if any(target.step(var) for var in self._outer):
+        if any(target.factor(var) for var in self._outer):
             counts.chain_runs = self._stays(target)
         if place.pinned:
             counts.memory_chain = max(counts.memory_chain, updates)
@@ -242,7 +245,7 @@ def _offsets(offset: Linear, copies: Copies) -> NDArray[np.int64]:
     """The offsets that the copies of an access have."""
     out = np.array([offset.constant], dtype=np.int64)
     for var, count in copies:
-        step = offset.step(var)
+        step = offset.factor(var)
         if step:
             out = np.unique(np.add.outer(out, step * np.arange(count, dtype=np.int64)))
     return out
@@ -289,7 +292,7 @@ def _division_cost(index: Expr, moving: frozenset[str]) -> float:
     cost = 0.0
     for part in walk(index):
         divides = isinstance(part, Binary) and part.op in ("floordiv", "mod")
-        if divides and depends_on(part, moving):
+        if divides and mentions(part, *moving):
             cost += SHIFT_OPS if _is_power_of_two(children(part)[1]) else DIVIDE_OPS
     return cost
 

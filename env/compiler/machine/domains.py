@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Cast,
@@ -30,7 +31,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.simplify import simplify, whole
-from kernelwright.env.compiler.machine.affine import Linear, interval, linear
+from kernelwright.env.compiler.machine.affine import affine, interval
 from kernelwright.env.compiler.machine.nest import EstimateError
 
 # Points that are enumerated at once, and at most.
@@ -182,8 +183,8 @@ def _slope(condition: Expr, var: str) -> tuple[str, Linear] | None:
     an interval in two and is none.
     """
     if isinstance(condition, Binary) and condition.op in ("lt", "le", "gt", "ge", "eq"):
-        difference = linear(Binary("sub", condition.left, condition.right))
-        if difference is not None and difference.step(var):
+        difference = affine(Binary("sub", condition.left, condition.right))
+        if difference is not None and difference.factor(var):
             return condition.op, difference
     return None
 
@@ -241,11 +242,10 @@ def _narrowed(
     low: NDArray[Any], high: NDArray[Any], op: str, difference: Linear, var: str, grid: Grid
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The interval of a variable where ``step * var + rest`` compares with 0."""
-    step = difference.step(var)
+    step = difference.factor(var)
     rest: Any = difference.constant
-    for name, factor in difference.terms:
-        if name != var:
-            rest = rest + factor * grid[name]
+    for term, factor in difference.without(var).terms:
+        rest = rest + factor * evaluate(term, grid)
     if op in ("gt", "ge"):
         step, rest, op = -step, -rest, {"gt": "lt", "ge": "le"}[op]
     if op == "lt":

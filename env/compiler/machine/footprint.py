@@ -24,9 +24,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.machine.affine import Span, Trips, span
 from kernelwright.env.compiler.machine.hierarchy import Cache
-from kernelwright.env.compiler.machine.nest import Access, Array, Nest, depends_on
+from kernelwright.env.compiler.machine.nest import Access, Array, Nest
 from kernelwright.env.compiler.machine.strides import Strides
 
 
@@ -123,7 +124,7 @@ class _Level:
             bool(path)
             and path[-1] not in self._nest.written_out
             and self._nest.written_out.issuperset(access.loops[len(path) :])
-            and not any(depends_on(index, frozenset(path[-1:])) for index in access.indices)
+            and not any(mentions(index, *path[-1:]) for index in access.indices)
         )
 
     def lines_of(self, accesses: list[Access], depth: int, *, moving_last: bool) -> Footprint:

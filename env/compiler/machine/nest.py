@@ -27,11 +27,11 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Store,
-    Var,
     loops,
     statements,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import variables_of
 from kernelwright.env.compiler.machine.affine import interval, mean
 
 
@@ -185,7 +185,7 @@ class Guards:
         match condition:
             case Binary("and", left, right):
                 return self.inside(left, trips).inside(right, trips)
-        names = frozenset(part.name for part in walk(condition) if isinstance(part, Var))
+        names = frozenset(variables_of(condition))
         return Guards((*self.parts, (names, _passing(condition, trips))))
 
     @property
@@ -215,8 +215,3 @@ def _passing(condition: Expr, trips: dict[str, float]) -> float:
             if bounds is not None and bounds[0] >= 0:
                 return min(1.0, float(limit) / (bounds[1] + 1))
     return 1.0
-
-
-def depends_on(node: Expr, names: frozenset[str]) -> bool:
-    """Whether an expression mentions one of these variables."""
-    return any(isinstance(part, Var) and part.name in names for part in walk(node))

@@ -136,7 +136,7 @@ def _steps(
             return None
         shape.append(int(extent.value))
     offset = flat(indices, tuple(shape))
-    return None if offset is None else (offset.step(outer), offset.step(inner))
+    return None if offset is None else (offset.factor(outer), offset.factor(inner))
 
 
 def _split(loop: For, lanes: int) -> Stmt:

@@ -64,9 +64,9 @@ def _pace(updates: Sequence[Update], around: str, nest: Nest) -> float:
     step, terms = 0, None
     for update in updates:
         target = flat(update.store.indices, shape)
-        if target is None or not target.step(around) or terms not in (None, target.terms):
+        if target is None or not target.factor(around) or terms not in (None, target.terms):
             return 0.0
-        step, terms = target.step(around), target.terms
+        step, terms = target.factor(around), target.terms
         found = []
         for load in _own_loads(update.store):
             offset = flat(load.indices, shape)
@@ -74,7 +74,7 @@ def _pace(updates: Sequence[Update], around: str, nest: Nest) -> float:
                 found.append((offset.constant, _depth(update.store.value, load)))
         for places in product(*(range(count) for _, count in update.copies)):
             shift = sum(
-                place * target.step(var)
+                place * target.factor(var)
                 for place, (var, _) in zip(places, update.copies, strict=True)
             )
             written.append((target.constant + shift, update.width))

@@ -30,8 +30,9 @@ from kernelwright.env.compiler.ir.nodes import (
     children,
     statements,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.machine.affine import flat
-from kernelwright.env.compiler.machine.nest import Guards, Nest, depends_on
+from kernelwright.env.compiler.machine.nest import Guards, Nest
 
 VECTOR_OPS = ("add", "sub", "mul", "div")
 Copies = tuple[tuple[str, int], ...]
@@ -132,7 +133,7 @@ class _Straightening:
                 self.out.inner.append(Inner(node, runs, at.lanes, at.guards))
             case If(condition, then):
                 self.out.tests += self._share(at) * at.count
-                pinned = at.pinned or depends_on(condition, at.moving)
+                pinned = at.pinned or mentions(condition, *at.moving)
                 guards = at.guards.inside(condition, trips)
                 self.visit(then, replace(at, guards=guards, pinned=pinned))
             case Block(items):
@@ -159,7 +160,7 @@ def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool = 
     store = place.store
     array = nest.arrays[store.tensor]
     target = flat(store.indices, array.shape)
-    if target is None or target.step(lanes.var) != 1 or store.reduce in ("min", "max"):
+    if target is None or target.factor(lanes.var) != 1 or store.reduce in ("min", "max"):
         return 1
     for part in _moving_parts(store.value, lanes.var):
         match part:
@@ -174,7 +175,7 @@ def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool = 
                 moved = flat(indices, read.shape)
                 if read.itemsize != array.itemsize:
                     return 1
-                if auto and (moved is None or moved.step(lanes.var) not in (0, 1)):
+                if auto and (moved is None or moved.factor(lanes.var) not in (0, 1)):
                     return 1
             case _:
                 return 1
@@ -183,7 +184,7 @@ def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool = 
 
 def _moving_parts(node: Expr, var: str) -> Iterator[Expr]:
     """The parts of a value that change with a variable, without what is inside indices."""
-    if not depends_on(node, frozenset({var})):
+    if not mentions(node, var):
         return
     yield node
     if not isinstance(node, Load):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelwright.env.compiler.machine.affine import Linear, flat
+from kernelwright.env.compiler.ir.linear import Linear
+from kernelwright.env.compiler.machine.affine import flat
 from kernelwright.env.compiler.machine.nest import Access, Nest
 
 LINE_BYTES = 64
@@ -37,10 +38,9 @@ class Strides:
         if offset is None:
             return True
         size, trips = access.array.itemsize, self._nest.trips
-        steps = dict(offset.terms)
         run, jumps = size, 1.0
         for var in reversed(access.loops[max(0, depth - 1) :]):
-            step = abs(steps.get(var, 0)) * size
+            step = abs(offset.factor(var)) * size
             if step == 0 or trips[var] <= 1:
                 continue
             if step <= max(run, LINE_BYTES):

@@ -18,7 +18,7 @@ from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Binary, Block, Const, Expr, For, If, Stmt, Unary, Var
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.limits import LOCK, limited
-from kernelwright.env.compiler.poly.linear import difference, minimum, normalized, operands
+from kernelwright.env.compiler.poly.normal import difference, minimum, normalized, operands
 
 # Loops of full tiles beside the others take the most, up to a hundred thousand.
 MAX_CODE_OPERATIONS = 1_000_000

@@ -1,17 +1,17 @@
-"""Whole-number expressions as sums: terms with whole coefficients and a constant, so that what
-cancels is gone.
+"""The normal form of the bounds that a polyhedral code generator computes: linear forms, of whose
+minima and maxima only the operands stay that may be the least or greatest.
 
-What is no sum (a quotient, a minimum) is a term as a whole, its own parts normalised.
+Unlike the spelling of `poly.sums`, it takes a minimum apart and drops operands that differ from
+another by a constant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kernelwright.env.compiler.ir.linear import Linear, as_term, linear
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Var, children, rebuild
-from kernelwright.env.compiler.ir.simplify import simplify, whole
-
-Sum = dict[Expr | None, int]
+from kernelwright.env.compiler.ir.simplify import simplify
 
 
 def normalized(node: Expr) -> Expr:
@@ -20,7 +20,7 @@ def normalized(node: Expr) -> Expr:
         case Const() | Var():
             return node
         case Binary("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max") if _is_index(node):
-            return _written(_sum(node))
+            return _form(node).expression()
         case Load(tensor, indices):
             return Load(tensor, tuple(normalized(index) for index in indices))
         case _:
@@ -31,15 +31,12 @@ def minimum(terms: Iterable[Expr]) -> Expr:
     """The smallest of affine expressions, of which those that differ from another by a positive
     constant are left out.
     """
-    return _extremum("min", [_sum(term) for term in terms])
+    return _extremum("min", [_form(each) for each in terms])
 
 
 def difference(left: Expr, right: Expr, constant: int = 0) -> Expr:
     """``left - right + constant`` in normal form."""
-    total = _sum(left)
-    _add(total, _sum(right), -1)
-    _add(total, {None: constant}, 1)
-    return _written(total)
+    return _form(left).plus(_form(right), -1).shifted(constant).expression()
 
 
 def operands(op: str, node: Expr) -> list[Expr]:
@@ -56,72 +53,32 @@ def _is_index(node: Expr) -> bool:
     return isinstance(node, Var) or (isinstance(node, Const) and node.dtype == "int64")
 
 
-def _sum(node: Expr) -> Sum:
-    """Coefficients by term; the constant stands at None."""
+def _form(node: Expr) -> Linear:
+    return linear(node, _term)
+
+
+def _term(node: Expr) -> Linear:
     match node:
-        case Const(value, "int64"):
-            return {None: int(value)}
-        case Binary("add" | "sub" as op, left, right):
-            total = _sum(left)
-            _add(total, _sum(right), 1 if op == "add" else -1)
-            return total
-        case Binary("mul", left, right):
-            a, b = _sum(left), _sum(right)
-            if set(b) <= {None}:
-                a, b = b, a
-            if set(a) <= {None}:
-                return {term: entry * a.get(None, 0) for term, entry in b.items()}
-            return {Binary("mul", _written(a), _written(b)): 1}
         case Binary("min" | "max" as op, _, _):
-            parts = [_sum(part) for part in operands(op, node)]
-            first = dict(parts[0])
-            # A constant common to all stands outside, so that it can cancel.
+            parts = [_form(part) for part in operands(op, node)]
             written = _extremum(op, parts)
-            if written == _written(first):
-                return first
-            return {written: 1}
-        case Binary("floordiv" | "mod" as op, left, right):
-            return {simplify(Binary(op, _written(_sum(left)), _written(_sum(right)))): 1}
-        case _:
-            return {node: 1}
+            # A constant common to all stands outside, so that it can cancel.
+            return parts[0] if written == parts[0].expression() else as_term(written)
+        case Binary("mul" | "floordiv" | "mod" as op, left, right):
+            sides = _form(left).expression(), _form(right).expression()
+            return as_term(simplify(Binary(op, *sides)))
+    return as_term(node)
 
 
-def _extremum(op: str, parts: list[Sum]) -> Expr:
-    kept: dict[frozenset[tuple[Expr | None, int]], tuple[Sum, int]] = {}
+def _extremum(op: str, parts: list[Linear]) -> Expr:
+    kept: dict[frozenset[tuple[Expr, int]], Linear] = {}
     choose = min if op == "min" else max
     for part in parts:
-        terms = frozenset((term, entry) for term, entry in part.items() if term and entry)
-        constant = part.get(None, 0)
-        known = kept[terms][1] if terms in kept else constant
-        kept[terms] = (part, choose(known, constant))
-    written = [_written({**part, None: constant}) for part, constant in kept.values()]
+        known = kept.get(frozenset(part.terms), part)
+        constant = choose(known.constant, part.constant)
+        kept[frozenset(part.terms)] = Linear(constant, part.terms)
+    written = [part.expression() for part in kept.values()]
     out = written[0]
     for each in written[1:]:
         out = Binary(op, out, each)
     return out
-
-
-def _add(total: Sum, other: Sum, factor: int) -> None:
-    for term, entry in other.items():
-        total[term] = total.get(term, 0) + factor * entry
-
-
-def _written(total: Sum) -> Expr:
-    """A sum as an expression: what is added, then what is subtracted, then the constant."""
-    terms = [(term, entry) for term, entry in total.items() if term is not None and entry]
-    terms.sort(key=lambda item: item[1] < 0)
-    constant = total.get(None, 0)
-    out: Expr | None = None
-    if constant > 0 and terms and terms[0][1] < 0:
-        out, constant = whole(constant), 0
-    for term, entry in terms:
-        size = term if abs(entry) == 1 else Binary("mul", term, whole(abs(entry)))
-        if out is None:
-            out = size if entry > 0 else Binary("mul", term, whole(entry))
-        else:
-            out = Binary("add" if entry > 0 else "sub", out, size)
-    if out is None:
-        return whole(constant)
-    if constant == 0:
-        return out
-    return Binary("add" if constant > 0 else "sub", out, whole(abs(constant)))

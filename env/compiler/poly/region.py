@@ -16,6 +16,7 @@ from typing import Any
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     LOGIC,
     Allocate,
@@ -45,7 +46,7 @@ from kernelwright.env.compiler.poly.affine import (
     length,
 )
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.sums import Linear, linear
+from kernelwright.env.compiler.poly.sums import linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ def interval_of(
     """The values of a whole-number expression over loops under guards, None if it has none or they
     have no affine bounds.
     """
-    index = linear(index).expression
+    index = linear(index).expression()
     if affine_text(index) is None:
         return None
     context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
@@ -317,7 +318,7 @@ def _ends(found: list[Access], axis: int, size: Expr, around: Context) -> tuple[
     declared = _declared(size, around)
     low = high = isl.Set.empty(declared.get_space())
     for (loops, conditions, _), indices in groups.items():
-        indices = sorted(set(indices), key=lambda index: index.number)
+        indices = sorted(set(indices), key=lambda index: index.constant)
         ends = [_values(loops, conditions, (i,), around) for i in (indices[0], indices[-1])]
         if not all(end.is_subset(declared) for end in ends):
             every = [_values(loops, conditions, (index,), around) for index in indices]
@@ -337,7 +338,7 @@ def _values(
 ) -> isl.Set:
     """The values of expressions (none or one) over loops."""
     texts = _limits((*around.loops, *loops), (*around.conditions, *conditions), around)
-    texts += [f"a{place} = {affine_text(i.expression)}" for place, i in enumerate(indices)]
+    texts += [f"a{place} = {affine_text(i.expression())}" for place, i in enumerate(indices)]
     inner = [isl_name(loop.var) for loop in loops]
     condition = " and ".join(texts) or "true"
     bound = f"exists {', '.join(inner)}: {condition}" if inner else condition

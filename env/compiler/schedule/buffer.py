@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.dtypes import FLOATS
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -34,7 +35,7 @@ from kernelwright.env.compiler.poly.region import Interval, Region
 from kernelwright.env.compiler.schedule.access import Element, rewritten, spare_name
 from kernelwright.env.compiler.schedule.edit import check_kinds
 from kernelwright.env.compiler.schedule.layout import Layout
-from kernelwright.env.compiler.schedule.ranges import Linear, Ranges, bounds, linear
+from kernelwright.env.compiler.schedule.ranges import Ranges, bounds, linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Buffer:
             guards += less_than(coordinate, interval.extent, ranges)
             # Outer variables first, as the accesses of the tensor have them.
             elements.append(linear(interval.low, self.ranges).plus(coordinate))
-        outside = tuple(element.node() for element in elements)
+        outside = tuple(element.expression() for element in elements)
         inside = nest.indices
         body: Stmt = (
             Store(self.tensor.name, inside, Load(self.source, outside))
@@ -100,9 +101,9 @@ class Buffer:
             if _fills(interval, self.layout.block(axis)):
                 continue
             at = self.layout.outermost(axis)
-            last = linear(self.tensor.shape[at]).plus(Linear(-1, ()))
+            last = linear(self.tensor.shape[at]).plus(Linear(-1))
             is_last = interval.extent == interval.most
-            start = last if is_last else Linear(0, ())
+            start = last if is_last else Linear(0)
             nest = zero_nest(self.tensor, at, start, self.taken)
             is_empty = is_last and interval.constant is None
             nests.append(If(Binary("lt", whole(0), interval.most), nest) if is_empty else nest)
@@ -118,11 +119,11 @@ def zero_nest(
     else:
         zero = Const(0.0 if tensor.dtype in FLOATS else 0, tensor.dtype)
     shape = list(tensor.shape)
-    shape[axis] = linear(shape[axis]).plus(start, -1).node()
+    shape[axis] = linear(shape[axis]).plus(start, -1).expression()
     nest = loops_over(shape, f"{tensor.name}_pad{axis}_", taken, lanes)
     stored = list(nest.stored)
     stored[axis] = start.plus(stored[axis])
-    indices = tuple(index.node() for index in stored)
+    indices = tuple(index.expression() for index in stored)
     return _nest(nest.loops, [], Store(tensor.name, indices, zero))
 
 
@@ -143,7 +144,7 @@ class Nest:
     @property
     def indices(self) -> tuple[Expr, ...]:
         """The indices as expressions."""
-        return tuple(index.node() for index in self.stored)
+        return tuple(index.expression() for index in self.stored)
 
 
 def loops_over(shape: Sequence[Expr], stem: str, taken: Collection[str], lanes: int | None) -> Nest:
@@ -155,7 +156,7 @@ def loops_over(shape: Sequence[Expr], stem: str, taken: Collection[str], lanes: 
     stored: list[Linear] = []
     kind = LoopKind.SERIAL if lanes is None else LoopKind.UNROLLED
     for axis, size in enumerate(shape):
-        name, index = spare_name(f"{stem}{axis}", taken), Linear(0, ())
+        name, index = spare_name(f"{stem}{axis}", taken), Linear(0)
         if lanes is not None and lanes > 1 and axis == len(shape) - 1:
             outer, inner = spare_name(f"{name}o", taken), spare_name(f"{name}i", taken)
             blocks = simplify(Binary("floordiv", size, whole(lanes)))
@@ -215,7 +216,7 @@ def less_than(index: Linear, extent: Expr, ranges: Ranges) -> list[Expr]:
     limit = linear(extent, ranges)
     taken = Linear(max(-limit.constant, 0), tuple((a, -n) for a, n in limit.terms if n < 0))
     kept = Linear(max(limit.constant, 0), tuple((a, n) for a, n in limit.terms if n > 0))
-    return [Binary("lt", taken.plus(index).node(), kept.node())]
+    return [Binary("lt", taken.plus(index).expression(), kept.expression())]
 
 
 def no_barriers(op: str, node: Stmt, tensor: str) -> None:

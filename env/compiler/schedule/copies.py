@@ -4,7 +4,7 @@ share: what directives need that write a loop twice or cut it in two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from kernelwright.env.compiler.ir.nodes import (
@@ -23,7 +23,6 @@ from kernelwright.env.compiler.ir.nodes import (
     rebuild,
     statements,
     substitute,
-    walk,
 )
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.schedule.defaults import copied_name
@@ -105,37 +104,6 @@ def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:
         return each
 
     return map_statements(node, expression, statement)
-
-
-def tensors_of(node: Stmt) -> set[str]:
-    """The tensors that a statement reads or writes, its own temporaries among them."""
-    found = {s.tensor for s in statements(node) if isinstance(s, Store | Prefetch)}
-    return found | {part.tensor for part in loads(node)}
-
-
-def loads(node: Stmt) -> Iterator[Load]:
-    """Everything a statement loads."""
-    for root in expressions(node):
-        for part in walk(root):
-            if isinstance(part, Load):
-                yield part
-
-
-def expressions(node: Stmt) -> Iterator[Expr]:
-    """Every expression that stands directly in a statement or below it."""
-    found: list[Expr] = []
-
-    def note(each: Expr) -> Expr:
-        found.append(each)
-        return each
-
-    map_statements(node, note)
-    yield from found
-
-
-def stores(node: Stmt) -> tuple[Store, ...]:
-    """Every store, in program order."""
-    return tuple(s for s in statements(node) if isinstance(s, Store))
 
 
 def rewritten(node: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:

@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify_procedure
 from kernelwright.env.compiler.poly.elements import (
     point_of,
@@ -36,7 +37,7 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_loop,
     taken_names,
 )
-from kernelwright.env.compiler.schedule.path import mentions, path_to
+from kernelwright.env.compiler.schedule.path import path_to
 
 _OP = "decompose_reduction"
 

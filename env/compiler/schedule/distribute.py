@@ -11,9 +11,10 @@ from dataclasses import replace
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Allocate, Block, Expr, For, If, Procedure, Stmt, Var
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import tensors_of
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.model import Instance, Position
-from kernelwright.env.compiler.schedule.copies import expanded, indexed, rewritten, tensors_of
+from kernelwright.env.compiler.schedule.copies import expanded, indexed, rewritten
 from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,

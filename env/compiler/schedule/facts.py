@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.linear import linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -30,9 +31,9 @@ from kernelwright.env.compiler.ir.nodes import (
     rebuild,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import is_total, mentions
 from kernelwright.env.compiler.ir.simplify import EMPTY, FALSE, TRUE, simplify
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.schedule.linear import is_total, linear, mentions
 
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _DECIDABLE = (*_OPPOSITE, "and", "or")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.linear import Linear, floor_division, linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -21,20 +22,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import expressions, is_total, mentions
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.model import affine_text
-from kernelwright.env.compiler.schedule.copies import expressions
 from kernelwright.env.compiler.schedule.edit import (
     constant_extent,
 )
 from kernelwright.env.compiler.schedule.facts import Facts, opposite
-from kernelwright.env.compiler.schedule.linear import (
-    Linear,
-    floor_division,
-    is_total,
-    linear,
-    mentions,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import Linear, floor_division, linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -22,6 +23,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     statements,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.model import Instance, Position, affine_text
 from kernelwright.env.compiler.schedule.copies import copied, expanded, indexed
@@ -46,7 +48,6 @@ from kernelwright.env.compiler.schedule.legal import (
     of_kind,
     part_with,
 )
-from kernelwright.env.compiler.schedule.linear import Linear, floor_division, linear, mentions
 
 OP = "unroll_and_jam"
 

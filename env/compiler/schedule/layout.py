@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import Binary, Expr
 from kernelwright.env.compiler.ir.simplify import simplify, whole
-from kernelwright.env.compiler.schedule.ranges import Linear, Ranges, divided, linear
+from kernelwright.env.compiler.schedule.ranges import Ranges, divided, linear
 
 _WORD = re.compile(r"([A-Za-z_]\w*)((?:[/%][0-9]{1,9})*)")
 _STEP = re.compile(r"([/%])([0-9]+)")
@@ -51,12 +52,12 @@ class Layout:
             form = divided(indices[digit.axis], digit.divisor, ranges)[0]
             if digit.modulus is not None:
                 form = divided(form, digit.modulus, ranges)[1]
-            out.append(form.node())
+            out.append(form.expression())
         return tuple(out)
 
     def coordinate(self, axis: int, stored: Sequence[Linear]) -> Linear:
         """The index along an axis of what is stored at a place."""
-        out = Linear(0, ())
+        out = Linear(0)
         for digit, index in zip(self.digits, stored, strict=True):
             if digit.axis == axis:
                 out = out.plus(index, digit.divisor)
@@ -85,7 +86,7 @@ def _size(extent: Expr, digit: Digit) -> Expr:
     if digit.divisor == 1:
         return extent
     rounded = Binary("add", extent, whole(digit.divisor - 1))
-    return linear(Binary("floordiv", rounded, whole(digit.divisor))).node()
+    return linear(Binary("floordiv", rounded, whole(digit.divisor))).expression()
 
 
 def parse_layout(op: str, text: str, rank: int) -> Layout:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kernelwright.env.compiler.ir.linear import step_of
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
@@ -28,9 +29,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     children,
     substitute,
-    walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import has_loads, mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.schedule.instruction import Instruction
 
@@ -116,8 +117,8 @@ class _Search:
         if isinstance(meant, Var) and meant.name not in self.loops:
             self.extents.setdefault(meant.name, found)
             meant = self.extents[meant.name]
-            inner = next((v for v in self.loops.values() if _reads(found, v)), None)
-            if inner is not None or any(isinstance(part, Load) for part in walk(found)):
+            inner = next((v for v in self.loops.values() if mentions(found, v)), None)
+            if inner is not None or has_loads(found):
                 raise MatchError(f"expected {what} that stays, found {print_expr(found)}")
         elif isinstance(meant, Var):
             meant = Var(self.loops[meant.name])
@@ -195,8 +196,8 @@ class _Search:
     ) -> None:
         """Every element that is written has a place of its own."""
         for axis in axes:
-            using = [index for index in indices if _step(index, axis)]
-            alone = len(using) == 1 and sum(bool(_step(using[0], other)) for other in axes) == 1
+            using = [index for index in indices if step_of(index, axis)]
+            alone = len(using) == 1 and sum(bool(step_of(using[0], other)) for other in axes) == 1
             if not alone:
                 raise MatchError(f"expected an element of its own for each {name}, found {tensor}")
 
@@ -221,7 +222,7 @@ def _located(
     strides: list[Expr] = [whole(0)] * len(axes)
     for index, row in zip(indices, rows, strict=True):
         for loop in loops:
-            step = _step(index, loop)
+            step = step_of(index, loop)
             if step is None or (step and loop not in axes):
                 where = f"{tensor.name}[…, {print_expr(index)}, …]"
                 raise MatchError(f"expected a constant step along the window's axes, found {where}")
@@ -242,24 +243,6 @@ def _row_strides(tensor: Tensor) -> list[Expr]:
         strides.insert(0, size)
         size = simplify(Binary("mul", size, extent))
     return strides
-
-
-def _step(node: Expr, var: str) -> int | None:
-    """By how much an index grows with a loop; None if that is no constant."""
-    match node:
-        case Var(name):
-            return int(name == var)
-        case Binary("add" | "sub" as op, left, right):
-            a, b = _step(left, var), _step(right, var)
-            return None if a is None or b is None else a + b if op == "add" else a - b
-        case Binary("mul", left, Const(factor)) | Binary("mul", Const(factor), left):
-            a = _step(left, var)
-            return None if a is None else a * int(factor)
-    return None if _reads(node, var) else 0
-
-
-def _reads(node: Expr, var: str) -> bool:
-    return any(isinstance(part, Var) and part.name == var for part in walk(node))
 
 
 def _kind(node: Stmt) -> str:

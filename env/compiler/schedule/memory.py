@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
+from kernelwright.env.compiler.ir.linear import linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -32,8 +33,9 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import is_total, loads, mentions, stores
 from kernelwright.env.compiler.ir.simplify import simplify, whole
-from kernelwright.env.compiler.schedule.copies import loads, rewritten, stores
+from kernelwright.env.compiler.schedule.copies import rewritten
 from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
@@ -44,7 +46,6 @@ from kernelwright.env.compiler.schedule.edit import (
     whole_argument,
 )
 from kernelwright.env.compiler.schedule.legal import of_kind
-from kernelwright.env.compiler.schedule.linear import is_total, linear, mentions
 
 LINE_BYTES = 64
 MAX_LOCALITY = 3
@@ -231,7 +232,7 @@ def _leading(accesses: list[_Access], loop: str, tensor: Tensor) -> list[_Access
             else form.constant // (per_line if axis == len(forms) - 1 else 1)
             for axis, form in enumerate(forms)
         ]
-        terms = tuple(frozenset(form.terms.items()) for form in forms)
+        terms = tuple(frozenset(form.terms) for form in forms)
         names = tuple(each.var for each in access.loops)
         key = (terms, tuple(places), names, access.guards, access.is_write)
         other = chosen.get(key)

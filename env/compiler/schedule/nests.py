@@ -35,9 +35,9 @@ from kernelwright.env.compiler.poly.affine_map import AffineMap
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.generate import Body, GenerateError, band, generate, tiled
 from kernelwright.env.compiler.poly.limits import LimitError
-from kernelwright.env.compiler.poly.linear import normalized
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.nest import Nest, map_texts
+from kernelwright.env.compiler.poly.normal import normalized
 from kernelwright.env.compiler.schedule.defaults import row_names, spare_half, spare_name
 from kernelwright.env.compiler.schedule.edit import (
     dependences_of,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import linear
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Expr,
@@ -35,7 +36,6 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_variables,
 )
 from kernelwright.env.compiler.schedule.legal import keep_order, of_kind, part_with
-from kernelwright.env.compiler.schedule.linear import linear
 from kernelwright.env.compiler.schedule.partition import partition
 from kernelwright.env.compiler.schedule.split import split
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -31,7 +32,7 @@ from kernelwright.env.compiler.poly.timed import Access, accesses_of
 from kernelwright.env.compiler.schedule.access import find_temporary, fitting_lanes, no_instructions
 from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, zero_nest
 from kernelwright.env.compiler.schedule.edit import finish, taken_names, whole_argument
-from kernelwright.env.compiler.schedule.ranges import Linear, linear
+from kernelwright.env.compiler.schedule.ranges import linear
 
 
 def pad(procedure: Procedure, tensor: str, axis: int, multiple: int) -> Procedure:
@@ -98,14 +99,14 @@ def pad(procedure: Procedure, tensor: str, axis: int, multiple: int) -> Procedur
 def _rounded(size: Expr, multiple: int) -> Expr:
     if isinstance(size, Const):
         return whole(-(-int(size.value) // multiple) * multiple)
-    over = linear(size).plus(Linear(multiple - 1, ()))
-    blocks = linear(Binary("floordiv", over.node(), whole(multiple)))
-    return Linear(0, ()).plus(blocks, multiple).node()
+    over = linear(size).plus(Linear(multiple - 1))
+    blocks = linear(Binary("floordiv", over.expression(), whole(multiple)))
+    return Linear(0).plus(blocks, multiple).expression()
 
 
 def _fill(procedure: Procedure, tensor: Tensor, axis: int, size: Expr) -> tuple[Stmt, ...]:
     """Zeros from ``size`` on along an axis, or everywhere if nothing lies there."""
-    start = Linear(0, ()) if tensor.shape[axis] == size else linear(size)
+    start = Linear(0) if tensor.shape[axis] == size else linear(size)
     lanes = None
     if tensor.scope == "register":
         # Nothing but numbers can index registers.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import linear
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
@@ -32,9 +33,6 @@ from kernelwright.env.compiler.schedule.edit import (
 from kernelwright.env.compiler.schedule.facts import Facts, facts_at, simplified
 from kernelwright.env.compiler.schedule.free import Range, free_range
 from kernelwright.env.compiler.schedule.legal import of_kind
-from kernelwright.env.compiler.schedule.linear import (
-    linear,
-)
 
 _KINDS = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED)
 

@@ -6,19 +6,11 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
     Call,
-    Expr,
     For,
     If,
     Procedure,
     Stmt,
-    Var,
-    walk,
 )
-
-
-def mentions(node: Expr, name: str) -> bool:
-    """Whether an expression depends on a variable."""
-    return any(isinstance(part, Var) and part.name == name for part in walk(node))
 
 
 def path_to(root: Procedure | Stmt, wanted: str | Stmt) -> tuple[Stmt, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -20,17 +21,10 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Var,
 )
+from kernelwright.env.compiler.ir.queries import loads, stores, tensors_of
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.model import Instance, Position
-from kernelwright.env.compiler.schedule.copies import (
-    copied,
-    expanded,
-    indexed,
-    loads,
-    renamed,
-    stores,
-    tensors_of,
-)
+from kernelwright.env.compiler.schedule.copies import copied, expanded, indexed, renamed
 from kernelwright.env.compiler.schedule.edit import (
     constant_extent,
     find_loop,
@@ -43,7 +37,6 @@ from kernelwright.env.compiler.schedule.edit import (
 )
 from kernelwright.env.compiler.schedule.facts import facts_at
 from kernelwright.env.compiler.schedule.legal import keep_order, no_barrier, of_kind, part_with
-from kernelwright.env.compiler.schedule.linear import linear
 
 OP = "software_pipeline"
 MAX_STAGES = 8

@@ -1,93 +1,38 @@
-"""Whole-number expressions as sums: a constant plus multiples of atoms, with what is known of the
-loop variables in them.
-
-An atom is a variable, or a quotient, remainder or anything else that is no sum. Atoms keep the
-order in which they first appear, so that an index reads as it was written. Loop variables run from
-0 up to, not including, their extent; that is what lets a quotient such as
-``(io * 16 + ii) // 16`` be ``io``.
+"""Linear forms with what is known of the loop variables in them: these run from 0 up to, not
+including, their extent, which lets a quotient such as ``(io * 16 + ii) // 16`` be ``io``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Var, walk
-from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.ir.linear import Linear, as_term, split_multiples
+from kernelwright.env.compiler.ir.linear import linear as linear_form
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Var
+from kernelwright.env.compiler.ir.queries import has_loads, mentions
+from kernelwright.env.compiler.ir.simplify import whole
 
 # Loop variables with their extents, outermost first.
 Ranges = Mapping[str, Expr]
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """``constant`` plus the sum of ``factor * atom``; no factor is 0."""
-
-    constant: int
-    terms: tuple[tuple[Expr, int], ...]
-
-    def plus(self, other: Linear, factor: int = 1) -> Linear:
-        """This plus ``factor`` times the other."""
-        terms = dict(self.terms)
-        for atom, times in other.terms:
-            terms[atom] = terms.get(atom, 0) + factor * times
-        kept = tuple((atom, times) for atom, times in terms.items() if times)
-        return Linear(self.constant + factor * other.constant, kept)
-
-    def node(self) -> Expr:
-        """The expression, what is added before what is subtracted."""
-        out: Expr | None = None
-        for atom, times in sorted(self.terms, key=lambda term: term[1] < 0):
-            part = atom if abs(times) == 1 else Binary("mul", atom, whole(abs(times)))
-            if out is None:
-                out = part if times > 0 else Binary("sub", whole(0), part)
-            else:
-                out = Binary("add" if times > 0 else "sub", out, part)
-        if out is None:
-            return whole(self.constant)
-        if self.constant < 0:
-            return simplify(Binary("sub", out, whole(-self.constant)))
-        return simplify(Binary("add", out, whole(self.constant)))
-
-    def mentions(self, name: str) -> bool:
-        """Whether a variable is in it."""
-        return any(_mentions(atom, name) for atom, _ in self.terms)
-
-
-def _mentions(node: Expr, name: str) -> bool:
-    return any(isinstance(part, Var) and part.name == name for part in walk(node))
 
 
 def linear(node: Expr, ranges: Ranges | None = None) -> Linear:
     """A whole-number expression as a sum; with ``ranges``, quotients and remainders that the
     ranges of loop variables decide are carried out.
     """
+    known = ranges or {}
+    return linear_form(node, lambda part: _carried_out(part, known))
+
+
+def _carried_out(node: Expr, ranges: Ranges) -> Linear:
     match node:
-        case Const(value, "int64"):
-            return Linear(int(value), ())
-        case Binary("add", left, right):
-            return linear(left, ranges).plus(linear(right, ranges))
-        case Binary("sub", left, right):
-            return linear(left, ranges).plus(linear(right, ranges), -1)
-        case Binary("mul", left, right):
-            a, b = linear(left, ranges), linear(right, ranges)
-            if not a.terms:
-                return Linear(0, ()).plus(b, a.constant)
-            if not b.terms:
-                return Linear(0, ()).plus(a, b.constant)
-            return _atom(Binary("mul", a.node(), b.node()))
         case Binary("floordiv", left, Const(value, "int64")) if int(value) > 0:
-            return divided(linear(left, ranges), int(value), ranges or {})[0]
+            return divided(linear(left, ranges), int(value), ranges)[0]
         case Binary("mod", left, Const(value, "int64")) if int(value) > 0:
-            return divided(linear(left, ranges), int(value), ranges or {})[1]
-        case Binary(op, left, right) if op in ("floordiv", "mod", "min", "max"):
-            return _atom(Binary(op, linear(left, ranges).node(), linear(right, ranges).node()))
-        case _:
-            return _atom(node)
-
-
-def _atom(node: Expr) -> Linear:
-    return Linear(0, ((node, 1),))
+            return divided(linear(left, ranges), int(value), ranges)[1]
+        case Binary("mul" | "floordiv" | "mod" | "min" | "max" as op, left, right):
+            return as_term(Binary(op, tidy(left, ranges), tidy(right, ranges)))
+    return as_term(node)
 
 
 def divided(form: Linear, divisor: int, ranges: Ranges) -> tuple[Linear, Linear]:
@@ -96,19 +41,15 @@ def divided(form: Linear, divisor: int, ranges: Ranges) -> tuple[Linear, Linear]
     Multiples of the divisor go to the quotient; if the rest lies within one block of the divisor
     it is the remainder, else an atom of each kind is left.
     """
-    outside = tuple((atom, times // divisor) for atom, times in form.terms if times % divisor == 0)
-    inside = tuple((atom, times) for atom, times in form.terms if times % divisor)
-    quotient = Linear(form.constant // divisor, outside)
-    rest = Linear(form.constant % divisor, inside)
+    quotient, rest = split_multiples(form, divisor)
     low, high = extremes(rest, ranges)
     if low is not None and high is not None and low // divisor == high // divisor:
         block = low // divisor
-        shifted = Linear(quotient.constant + block, quotient.terms)
-        return shifted, Linear(rest.constant - block * divisor, inside)
-    node, by = rest.node(), whole(divisor)
+        return quotient.shifted(block), rest.shifted(-block * divisor)
+    node, by = rest.expression(), whole(divisor)
     return (
-        quotient.plus(_atom(Binary("floordiv", node, by))),
-        _atom(Binary("mod", node, by)),
+        quotient.plus(as_term(Binary("floordiv", node, by))),
+        as_term(Binary("mod", node, by)),
     )
 
 
@@ -132,9 +73,9 @@ def bounds(form: Linear, ranges: Ranges) -> tuple[Linear, Linear] | None:
     for name, extent in reversed(list(ranges.items())):
         if not (low.mentions(name) or high.mentions(name)):
             continue
-        if any(isinstance(part, Load) for part in walk(extent)):
+        if has_loads(extent):
             return None  # what is in memory may be another number by now
-        last = linear(_upper(extent)).plus(Linear(1, ()), -1)
+        last = linear(_upper(extent)).shifted(-1)
         lower = _replaced(low, name, last, highest=False)
         higher = _replaced(high, name, last, highest=True)
         if lower is None or higher is None:
@@ -156,10 +97,10 @@ def _replaced(form: Linear, name: str, last: Linear, *, highest: bool) -> Linear
     """The greatest or least value of a sum over a variable from 0 to ``last``; None if the variable
     is in an atom that is not monotone.
     """
-    out = Linear(form.constant, ())
+    out = Linear(form.constant)
     for atom, times in form.terms:
-        value: Linear | None = Linear(0, ((atom, 1),))
-        if _mentions(atom, name):
+        value: Linear | None = as_term(atom)
+        if mentions(atom, name):
             value = _atom_replaced(atom, name, last, highest=highest == (times > 0))
         if value is None:
             return None
@@ -170,17 +111,17 @@ def _replaced(form: Linear, name: str, last: Linear, *, highest: bool) -> Linear
 def _atom_replaced(atom: Expr, name: str, last: Linear, *, highest: bool) -> Linear | None:
     match atom:
         case Var():
-            return last if highest else Linear(0, ())
+            return last if highest else Linear(0)
         case Binary("floordiv", left, Const(value, "int64")) if int(value) > 0:
             inner = _replaced(linear(left), name, last, highest=highest)
             if inner is None:
                 return None
-            return linear(Binary("floordiv", inner.node(), whole(int(value))))
+            return linear(Binary("floordiv", inner.expression(), whole(int(value))))
         case Binary("mod", _, Const(value, "int64")) if int(value) > 0:
-            return Linear(int(value) - 1 if highest else 0, ())
+            return Linear(int(value) - 1 if highest else 0)
     return None
 
 
 def tidy(node: Expr, ranges: Ranges) -> Expr:
     """An index with sums collected and what the loops' ranges decide carried out."""
-    return linear(node, ranges).node()
+    return linear(node, ranges).expression()

@@ -27,6 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.dependence import regroups_exactly
 from kernelwright.env.compiler.poly.elements import point_of, shared_loops, written
@@ -39,12 +40,7 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_loop,
     taken_names,
 )
-from kernelwright.env.compiler.schedule.path import (
-    chain_around,
-    chain_inside,
-    mentions,
-    path_to,
-)
+from kernelwright.env.compiler.schedule.path import chain_around, chain_inside, path_to
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var, walk
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.poly.linear import normalized
+from kernelwright.env.compiler.poly.normal import normalized
 from kernelwright.env.compiler.schedule.defaults import row_names
 from kernelwright.env.compiler.schedule.edit import (
     finish,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     MEMORY_SCOPES,
     Allocate,
@@ -33,7 +34,7 @@ from kernelwright.env.compiler.schedule.access import (
 from kernelwright.env.compiler.schedule.cache import PADDINGS, ROOT, read_through
 from kernelwright.env.compiler.schedule.edit import finish, whole_argument
 from kernelwright.env.compiler.schedule.layout import Digit, Layout, parse_layout
-from kernelwright.env.compiler.schedule.ranges import Linear, Ranges, linear
+from kernelwright.env.compiler.schedule.ranges import Ranges, linear
 
 Indices = Callable[[tuple[Expr, ...], Ranges], tuple[Expr, ...]]
 
@@ -181,9 +182,9 @@ def _wider(size: Expr, step: int, factor: int, offset: int) -> Expr | None:
         fitting = (least + k for k in range(factor) if (least + k) * step % factor == offset)
         found = next(fitting, None)
         return None if found is None else whole(found)
-    over = linear(size).plus(Linear(factor - 1 - offset, ()))
-    blocks = Binary("floordiv", over.node(), whole(factor))
-    return linear(Binary("mul", blocks, whole(factor))).plus(Linear(offset, ())).node()
+    over = linear(size).plus(Linear(factor - 1 - offset))
+    blocks = Binary("floordiv", over.expression(), whole(factor))
+    return linear(Binary("mul", blocks, whole(factor))).plus(Linear(offset)).expression()
 
 
 def set_scope(procedure: Procedure, tensor: str, scope: str) -> Procedure:

@@ -22,6 +22,7 @@ from kernelwright.env.compiler.ir.nodes import (
     map_statements,
     statements,
 )
+from kernelwright.env.compiler.ir.queries import variables_of
 from kernelwright.env.compiler.ir.simplify import TRUE, simplify, whole
 from kernelwright.env.compiler.poly.liveness import undefined_read
 from kernelwright.env.compiler.poly.region import (
@@ -54,7 +55,7 @@ from kernelwright.env.compiler.schedule.producer import (
     without,
     writes,
 )
-from kernelwright.env.compiler.schedule.window import check_single_valued, names_in, offsets_of
+from kernelwright.env.compiler.schedule.window import check_single_valued, offsets_of
 
 
 def store_root(procedure: Procedure, tensor: str) -> Procedure:
@@ -228,7 +229,7 @@ def _parts(
         axis: Span(zero, producer.extents[axis], difference(offset, boxes[axis].low))
         for axis, offset in offsets.items()
     }
-    fixed = all(not names_in(span.extent) & site.variables for span in spans.values())
+    fixed = all(not variables_of(span.extent) & site.variables for span in spans.values())
     if not sliding:
         # Every iteration computes the same.
         if not fixed:
@@ -243,7 +244,7 @@ def _parts(
     skipped = difference(done, offset)
     count = difference(extent, skipped)
     known = linear(count)
-    if not known.terms and known.number <= 0:
+    if not known.terms and known.constant <= 0:
         reason = f"the window of {producer.tensor.name} does not move on along axis {axis}"
         raise ScheduleError(site.op, f"{reason} with loop {last}")
     least, most = _range(site, skipped)
@@ -256,7 +257,7 @@ def _parts(
         count = difference(extent, skipped)
     ahead, whole_extent = replaced(skipped, start), replaced(extent, start)
     beyond = linear(difference(ahead, whole_extent))
-    if beyond.terms or beyond.number > 0:
+    if beyond.terms or beyond.constant > 0:
         ahead = Binary("min", whole_extent, ahead)
     before = {**spans, axis: Span(zero, ahead, replaced(spans[axis].place, start))}
     later = {**spans, axis: Span(skipped, count, total(spans[axis].place, skipped))}
@@ -273,8 +274,8 @@ def _range(site: _Site, value: Expr) -> tuple[int | None, int | None]:
         return None, None
     low, high = linear(found.low), linear(total(found.low, found.extent))
     return (
-        None if low.terms else low.number,
-        None if high.terms else high.number - 1,
+        None if low.terms else low.constant,
+        None if high.terms else high.constant - 1,
     )
 
 

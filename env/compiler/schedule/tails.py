@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import expressions, stores, tensors_of
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.affine import context_set, from_extremum, greatest
 from kernelwright.env.compiler.poly.dependence import counterexample
@@ -40,7 +41,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
-from kernelwright.env.compiler.schedule.copies import expressions, rewritten, stores, tensors_of
+from kernelwright.env.compiler.schedule.copies import rewritten
 from kernelwright.env.compiler.schedule.edit import replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
 from kernelwright.env.compiler.schedule.legal import no_barrier, part_with

@@ -33,9 +33,10 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.threads import own_memory, unordered
-from kernelwright.env.compiler.schedule.path import below, mentions
+from kernelwright.env.compiler.schedule.path import below
 
 _TOGETHER = (LoopKind.PARALLEL, LoopKind.VECTORIZED)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.linear import Linear, as_term
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
@@ -25,8 +26,9 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import variables_of
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.poly.sums import Linear, cancelled, is_whole, linear, replaced
+from kernelwright.env.compiler.poly.sums import cancelled, is_whole, linear, replaced
 from kernelwright.env.compiler.schedule.producer import Producer, path_to, writes
 
 
@@ -61,11 +63,6 @@ def _whole_parts(node: Expr) -> Iterator[Expr]:
         yield from _whole_parts(child)
 
 
-def names_in(node: Expr) -> set[str]:
-    """The variables of an expression."""
-    return {part.name for part in walk(node) if isinstance(part, Var)}
-
-
 def offsets_of(op: str, producer: Producer, between: frozenset[str]) -> dict[int, Expr]:
     """By axis, how far the window has moved in an iteration: what its elements are a function of is
     their place plus that. ``between`` are the loops whose iterations follow one another.
@@ -82,26 +79,26 @@ def offsets_of(op: str, producer: Producer, between: frozenset[str]) -> dict[int
     ]
     found: dict[int, Linear] = {}
     for each in sums:
-        moving = each.only(lambda term: bool(names_in(term) & between))
+        moving = each.only(lambda term: bool(variables_of(term) & between))
         own = [(t.name, f) for t, f in each.terms if isinstance(t, Var) and t.name in axes]
         if len(own) != 1:
             continue
         axis, factor = axes[own[0][0]], own[0][1]
         if axis not in found and all(f % factor == 0 for _, f in moving.terms):
-            found[axis] = Linear(tuple((t, f // factor) for t, f in moving.terms))
-    offsets = {axis: found.get(axis, Linear(())) for axis in range(len(tensor.shape))}
+            found[axis] = Linear(0, tuple((t, f // factor) for t, f in moving.terms))
+    offsets = {axis: found.get(axis, Linear(0)) for axis in range(len(tensor.shape))}
     for each in sums:
-        rest = each.only(lambda term: bool(names_in(term) & between))
+        rest = each.only(lambda term: bool(variables_of(term) & between))
         for term, factor in each.terms:
             if isinstance(term, Var) and term.name in axes:
                 rest = rest.plus(offsets[axes[term.name]], -factor)
         if rest.terms:
             loops = ", ".join(sorted(between))
-            reason = f"{tensor.name} is computed from {print_expr(each.expression)}"
+            reason = f"{tensor.name} is computed from {print_expr(each.expression())}"
             reason += ", which is no function of its places and one offset for each iteration"
             example = f"iterations of {loops} compute other values for the same place"
             raise ScheduleError(op, reason, example)
-    return {axis: offset.expression for axis, offset in offsets.items()}
+    return {axis: offset.expression() for axis, offset in offsets.items()}
 
 
 def _without_axis_extents(node: Stmt, axes: dict[str, int]) -> Stmt:
@@ -116,10 +113,10 @@ def _without_axis_extents(node: Stmt, axes: dict[str, int]) -> Stmt:
 def _sums(node: Expr, axes: dict[str, int]) -> Iterator[Linear]:
     """A whole-number expression as sums of terms without axes: terms that have some apart."""
     whole_sum = linear(node)
-    plain = whole_sum.only(lambda t: isinstance(t, Var) or not names_in(t) & set(axes))
+    plain = whole_sum.only(lambda t: isinstance(t, Var) or not variables_of(t) & set(axes))
     yield plain
     for term, _ in whole_sum.terms:
-        if not isinstance(term, Var) and names_in(term) & set(axes):
+        if not isinstance(term, Var) and variables_of(term) & set(axes):
             for child in children(term):
                 yield from _sums(child, axes)
 
@@ -158,24 +155,23 @@ def _by_place(store: Store, fixed: set[str]) -> Expr | None:
     if store.reduce is not None:
         return None
     indices = [linear(index) for index in store.indices]
-    pivots: dict[int, Expr] = {}
+    pivots: dict[int, Var] = {}
     for axis, index in enumerate(indices):
         others = {t for k, each in enumerate(indices) if k != axis for t, _ in each.terms}
-        for term, factor in index.terms:
-            if isinstance(term, Var) and abs(factor) == 1 and term not in others:
-                pivots[axis] = term
+        for each, factor in index.terms:
+            if isinstance(each, Var) and abs(factor) == 1 and each not in others:
+                pivots[axis] = each
     values: dict[str, Expr] = {}
     for axis, pivot in pivots.items():
         # pivot = (place - the rest of the index) / factor
         index = indices[axis]
-        factor = dict(index.terms)[pivot]
-        rest = index.plus(Linear(((pivot, 1),)), -factor)
-        solved = Linear(((Var(_place(axis)), factor),)).plus(rest, -factor)
-        assert isinstance(pivot, Var)
-        values[pivot.name] = solved.expression
+        rest = index.without(pivot.name)
+        factor = index.factor(pivot.name)
+        solved = as_term(Var(_place(axis))).plus(rest, -1).scaled(factor)
+        values[pivot.name] = solved.expression()
     value = replaced(store.value, values)
     places = {_place(axis) for axis in pivots}
-    return value if names_in(value) <= fixed | places else None
+    return value if variables_of(value) <= fixed | places else None
 
 
 def _agrees(store: Store, value: Expr) -> bool:

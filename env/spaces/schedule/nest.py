@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kernelwright.env.compiler.codegen.expression import depends_on, step_of
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
+from kernelwright.env.compiler.ir.linear import step_of
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.dependence import Dependences
 from kernelwright.env.compiler.schedule.defaults import fused_name, split_names
@@ -125,7 +126,7 @@ def _nest(
         extent = constant_extent(loop)
         iterations *= extent or 1
         # Of several stores each may go elsewhere; what all of them are indexed by is spatial.
-        spatial = all(any(depends_on(i, loop.var) for i in s.indices) for s in stores)
+        spatial = all(any(mentions(i, loop.var) for i in s.indices) for s in stores)
         free = dependences.carried_by(loop.var) is None
         axes.append(Axis(loop.var, extent, spatial, free))
     dense, loads = None, []

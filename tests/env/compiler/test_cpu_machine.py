@@ -29,7 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
 )
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.machine.affine import Span, flat, interval, linear, span
+from kernelwright.env.compiler.machine.affine import Span, affine, flat, interval, span
 from kernelwright.env.compiler.machine.cpu import (
     BOUNDS,
     CPUS_DIR,
@@ -648,14 +648,14 @@ def test_intervals_hold_every_value_and_counts_are_no_less(found):
     assert low <= min(values)
     assert max(values) <= high
     assert len(values) <= span(index, trips, 1000).count
-    form = linear(index)
+    form = affine(index)
     if form is not None:
         assert (low, high) == (min(values), max(values))
 
 
 def test_offsets_are_row_major():
     form = flat((Var("i"), add(Var("j"), whole(3))), (10, 20))
-    assert (form.constant, form.terms) == (3, (("i", 20), ("j", 1)))
+    assert (form.constant, form.terms) == (3, ((Var("i"), 20), (Var("j"), 1)))
     assert flat((Load("p", (Var("i"),)),), (4,)) is None
 
 

@@ -95,14 +95,16 @@ def test_no_value_is_out_of_bounds(node):
     assert high is None or max(values) <= high
     found = bounds(form, KNOWN)
     if found is not None:
-        assert value(found[0].node(), {"n": N}) <= min(values)
-        assert max(values) <= value(found[1].node(), {"n": N})
+        assert value(found[0].expression(), {"n": N}) <= min(values)
+        assert max(values) <= value(found[1].expression(), {"n": N})
 
 
 @settings(max_examples=200, deadline=None)
 @given(INDICES, st.integers(1, 16))
 def test_quotient_and_remainder_are_those_of_division(node, divisor):
-    quotient, remainder = (each.node() for each in divided(linear(node, KNOWN), divisor, KNOWN))
+    quotient, remainder = (
+        each.expression() for each in divided(linear(node, KNOWN), divisor, KNOWN)
+    )
     for variables in points():
         wanted = divmod(value(node, variables), divisor)
         assert (value(quotient, variables), value(remainder, variables)) == wanted

@@ -19,7 +19,7 @@ from kernelwright.env.compiler.poly.exact import exact_dependences
 from kernelwright.env.compiler.poly.generate import GenerateError, generate
 from kernelwright.env.compiler.poly.legality import violation
 from kernelwright.env.compiler.poly.limits import LimitError, limited
-from kernelwright.env.compiler.poly.linear import difference, minimum, normalized
+from kernelwright.env.compiler.poly.normal import difference, minimum, normalized
 from kernelwright.env.compiler.poly.scheduler import FUSE, affine_schedule, schedule_rows
 from kernelwright.env.compiler.schedule import affine
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
