@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from kernelwright.env.compiler.codegen.c import check_form
+from kernelwright.env.compiler.codegen.form import check_form
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.simplify import simplify_procedure

@@ -12,7 +12,9 @@ from scheduled import PROCEDURES, product, transpose
 from test_codegen import inputs_of
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, generate, written
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.form import MAX_UNROLLED
+from kernelwright.env.compiler.codegen.unrolled import written
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (

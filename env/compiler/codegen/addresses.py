@@ -10,14 +10,15 @@ that it needs are there or computed beside the addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
-from kernelwright.env.compiler.codegen.c import CodegenError, check_names
-from kernelwright.env.compiler.codegen.expression import LOOSE, Expressions
+from kernelwright.env.compiler.codegen.errors import CodegenError
+from kernelwright.env.compiler.codegen.expression import LOOSE
+from kernelwright.env.compiler.codegen.form import check_names
+from kernelwright.env.compiler.codegen.writer import Writer
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -81,7 +82,7 @@ def address_stream(
             raise ValueError(f"element_bytes of {name}: expected 2^n, found {size}")
         sizes[name] = size
     valued = _valued(procedure)
-    emitter = _Emitter(procedure, tensors, sizes, valued)
+    emitter = _Addresses(procedure, tensors, sizes, valued)
     emitter.function()
     inputs = tuple(t.name for t in procedure.tensors if t.role == "input" and t.name in valued)
     head = ["", "#include <math.h>", ""]
@@ -134,8 +135,8 @@ def _deciding(node: Expr) -> set[str]:
     return found
 
 
-class _Emitter:
-    """Writes lines, a statement at a time."""
+class _Addresses(Writer):
+    """Writes the accesses of a procedure, a statement at a time."""
 
     def __init__(
         self,
@@ -144,29 +145,16 @@ class _Emitter:
         sizes: Mapping[str, int],
         valued: frozenset[str],
     ) -> None:
-        self.lines: list[str] = []
-        self.expressions = Expressions(procedure)
+        super().__init__(procedure)
         self.expressions.tensors |= {t.name: t for t in tensors}
         self._procedure, self._tensors, self._valued = procedure, tensors, valued
         self._sizes = sizes
         self._numbers = {tensor.name: number for number, tensor in enumerate(tensors)}
-        self._level = 0
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self._level + text)
-
-    @contextmanager
-    def block(self, head: str = "") -> Iterator[None]:
-        self.line(f"{head} {{" if head else "{")
-        self._level += 1
-        yield
-        self._level -= 1
-        self.line("}")
 
     def function(self) -> None:
         arguments = "void *kw_caches, const uint64_t *kw_bases, void *const *kw_data"
         self.line(f"void kw_stream({arguments}, const int64_t *kw_extents)")
-        with self.block():
+        with self.braces():
             self.line("(void)kw_data, (void)kw_extents;")
             for place, extent in enumerate(self._procedure.extents):
                 self.line(f"const int64_t {extent} = kw_extents[{place}];")
@@ -191,7 +179,7 @@ class _Emitter:
             return
         c_type, name = C_TYPES[tensor.dtype], tensor.name
         count = " * ".join([self.expressions.scalar(extent) for extent in tensor.shape] or ["1"])
-        with self.block():
+        with self.braces():
             self.line(f"{c_type} *{name} = calloc({count} + 1, sizeof *{name});")
             self.line(f"if (!{name}) abort();")
             self._with_values(others, body)
@@ -212,15 +200,15 @@ class _Emitter:
             case For(var, extent, body, _):
                 self._reads(extent)
                 limit = names.extent(var)
-                with self.block():
+                with self.braces():
                     # The body may write what the extent was read from.
                     text = self.expressions.scalar(extent, LOOSE)
                     self.line(f"const int64_t {limit} = {text};")
-                    with self.block(f"for (int64_t {var} = 0; {var} < {limit}; {var}++)"):
+                    with self.braces(f"for (int64_t {var} = 0; {var} < {limit}; {var}++)"):
                         self.statement(body)
             case If(condition, then):
                 self._reads(condition)
-                with self.block(f"if ({self.expressions.scalar(condition, LOOSE)})"):
+                with self.braces(f"if ({self.expressions.scalar(condition, LOOSE)})"):
                     self.statement(then)
             case Block(items):
                 for item in items:
@@ -245,14 +233,14 @@ class _Emitter:
                 self._touch(tensor, indices, write=False)
             case Select(condition, then, other) if _loaded(then, other):
                 self._reads(condition)
-                with self.block(f"if ({self.expressions.scalar(condition, LOOSE)})"):
+                with self.braces(f"if ({self.expressions.scalar(condition, LOOSE)})"):
                     self._reads(then)
-                with self.block("else"):
+                with self.braces("else"):
                     self._reads(other)
             case Binary("and" | "or" as op, left, right) if _loaded(right):
                 self._reads(left)
                 decided = "" if op == "and" else "!"
-                with self.block(f"if ({decided}{self.expressions.scalar(left)})"):
+                with self.braces(f"if ({decided}{self.expressions.scalar(left)})"):
                     self._reads(right)
             case _:
                 for child in children(node):
@@ -268,12 +256,4 @@ class _Emitter:
     def _compute(self, node: Store) -> None:
         target = self.expressions.element(node.tensor, node.indices)
         value = self.expressions.scalar(node.value, LOOSE)
-        dtype = self.expressions.tensors[node.tensor].dtype
-        match node.reduce:
-            case None:
-                self.line(f"{target} = {value};")
-            case "add" | "mul" as op:
-                self.line(f"{target} {'+' if op == 'add' else '*'}= {value};")
-            case op:
-                helper = self.expressions.extremum(op, dtype)
-                self.line(f"{target} = {helper}({target}, {value});")
+        self.line(self.store(target, node.tensor, value, node.reduce))

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.codegen.c import MAX_UNROLLED, written
+from kernelwright.env.compiler.codegen.form import MAX_UNROLLED
+from kernelwright.env.compiler.codegen.unrolled import written
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, Store, statements
 from kernelwright.env.compiler.schedule.decision import decisions_of, without_decisions

@@ -14,7 +14,8 @@ from programs import add, f32, matmul, mul, tensor
 from test_codegen import TOOLCHAIN, needs_cc
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.codegen.c import CodegenError, generate
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import add, elementwise, f32, matmul, mul, tensor
 
-from kernelwright.env.compiler.codegen.c import CodegenError, arguments, generate
+from kernelwright.env.compiler.codegen.c import arguments, generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from programs import elementwise, f32, mul, tensor
 
-from kernelwright.env.compiler.codegen.c import CodegenError, generate
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.errors import VerifyError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (

@@ -9,7 +9,8 @@ import pytest
 from programs import add, f32, matmul, mul, tensor
 from test_codegen import TOOLCHAIN, compiled, needs_cc
 
-from kernelwright.env.compiler.codegen.c import CodegenError, generate
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.conformance import ConformanceError, verify_instruction
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret

@@ -27,7 +27,7 @@ from programs import f32, matmul, tensor
 from test_codegen import needs_cc
 from test_schedule import D, blur, transpose, triangular
 
-from kernelwright.env.compiler.codegen.c import CodegenError
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (

@@ -9,7 +9,7 @@ from programs import add, f32, matmul, mul, tensor
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.codegen.addresses import address_stream
-from kernelwright.env.compiler.codegen.c import CodegenError
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.evaluate import Memory
 from kernelwright.env.compiler.ir.interpret import interpret

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import add, f32, matmul, mul, tensor
 
-from kernelwright.env.compiler.codegen.c import CodegenError, generate
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.names import is_free, is_free_function
 from kernelwright.env.compiler.ir.nodes import Block, For, Load, Procedure, Store, Var, loops

@@ -12,7 +12,8 @@ from programs import add, f32, matmul, mul, tensor
 from shared_matmul import ALL, BLOCKS, THREADS, shared_matmul
 from test_codegen import compiled, needs_cc
 
-from kernelwright.env.compiler.codegen.c import CodegenError, generate
+from kernelwright.env.compiler.codegen.c import generate
+from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import InterpretError, interpret
 from kernelwright.env.compiler.ir.nodes import (
