@@ -40,6 +40,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import temporaries
 from kernelwright.env.compiler.runtime.call import C_TYPES
 
 
@@ -72,7 +73,7 @@ def address_stream(
         ValueError: if a size is of no tensor, or no power of two.
     """
     check_names(procedure)
-    tensors = (*procedure.tensors, *_temporaries(procedure.body))
+    tensors = (*procedure.tensors, *temporaries(procedure.body))
     sizes = {tensor.name: ITEM_BYTES[tensor.dtype] for tensor in tensors}
     for name, size in (element_bytes or {}).items():
         if name not in sizes:
@@ -88,10 +89,6 @@ def address_stream(
     head = ["", "#include <math.h>", ""]
     text = "\n".join([*head, *emitter.expressions.preamble(emitter.lines), *emitter.lines])
     return AddressStream(f"{text}\n", tensors, inputs, tuple(sizes.values()))
-
-
-def _temporaries(body: Stmt) -> tuple[Tensor, ...]:
-    return tuple(s.tensor for s in statements(body) if isinstance(s, Allocate))
 
 
 def _loaded(*expressions: Expr) -> set[str]:

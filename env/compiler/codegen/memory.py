@@ -11,11 +11,13 @@ mean something where there are thread blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen.errors import CodegenError
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -27,7 +29,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
-    Load,
     LoopKind,
     Prefetch,
     Procedure,
@@ -35,10 +36,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    statements,
-    walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import temporaries
 from kernelwright.env.compiler.ir.simplify import product, simplify, whole
 from kernelwright.env.compiler.schedule.ranges import linear
 
@@ -121,6 +121,12 @@ def flat(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
     return simplify(offset)
 
 
+def _touched(node: Stmt, tensor: str) -> dict[tuple[tuple[Expr, ...], tuple[For, ...]], None]:
+    """The indices under which a tensor is accessed, each with the loops around it, once."""
+    found = (access for access in accesses(node) if access.tensor == tensor)
+    return dict.fromkeys((access.indices, access.loops) for access in found)
+
+
 def _lanes(tensor: Tensor, body: Stmt) -> int:
     """How many elements of a temporary share a register; all accesses are seen to name one."""
     where = f"{tensor.name} in registers"
@@ -129,7 +135,7 @@ def _lanes(tensor: Tensor, body: Stmt) -> int:
         raise CodegenError(f"{where}: expected a shape in numbers, found [{shape}]")
     widths: dict[int, None] = {}
     starts: list[tuple[int, Expr]] = []
-    for indices, around in _accesses(body, tensor.name, ()):
+    for indices, around in _touched(body, tensor.name):
         offset = flat(tensor, indices)
         form = linear(offset)
         known = {loop.var: loop for loop in around}
@@ -166,40 +172,7 @@ def _lanes(tensor: Tensor, body: Stmt) -> int:
     return lanes
 
 
-def _accesses(
-    node: Stmt, tensor: str, around: tuple[For, ...]
-) -> Iterator[tuple[tuple[Expr, ...], tuple[For, ...]]]:
-    """The indices of every access of a tensor, with the loops around it."""
-
-    def loads(*roots: Expr) -> Iterator[tuple[tuple[Expr, ...], tuple[For, ...]]]:
-        for root in roots:
-            for part in walk(root):
-                if isinstance(part, Load) and part.tensor == tensor:
-                    yield part.indices, around
-
-    match node:
-        case Store(name, indices, value, _):
-            yield from loads(*indices, value)
-            if name == tensor:
-                yield indices, around
-        case For(_, extent, body, _):
-            yield from loads(extent)
-            yield from _accesses(body, tensor, (*around, node))
-        case If(condition, then):
-            yield from loads(condition)
-            yield from _accesses(then, tensor, around)
-        case Block(items):
-            for item in items:
-                yield from _accesses(item, tensor, around)
-        case Allocate(_, body) | Call(_, body):
-            yield from _accesses(body, tensor, around)
-        case Prefetch() | Barrier():
-            pass
-        case _:
-            assert_never(node)
-
-
-def heap_inside(node: Stmt, where: dict[str, Place]) -> Iterator[Tensor]:
+def heap_inside(node: Stmt, where: Mapping[str, Place]) -> Iterator[Tensor]:
     """The temporaries on the heap whose one allocation may stand outside a statement: what a
     parallel loop allocates is one for each of its iterations.
     """
@@ -223,6 +196,6 @@ def heap_inside(node: Stmt, where: dict[str, Place]) -> Iterator[Tensor]:
 
 def touches(node: Stmt, names: frozenset[str]) -> bool:
     """Whether a statement accesses one of some tensors."""
-    return any(next(_accesses(node, name, ()), None) is not None for name in names) or any(
-        isinstance(each, Allocate) and each.tensor.name in names for each in statements(node)
-    )
+    found = (access.tensor for access in accesses(node))
+    own = (tensor.name for tensor in temporaries(node))
+    return any(name in names for name in chain(found, own))

@@ -39,6 +39,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import temporaries
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify, simplify_statement, whole
 from kernelwright.env.compiler.poly.threads import own_memory
 
@@ -200,7 +201,7 @@ def _spread(node: Stmt, var: str, count: int, own: frozenset[str]) -> Stmt:
 
 def _copy(node: Stmt, var: str, number: int, own: frozenset[str]) -> Stmt:
     """What one virtual thread does of a step."""
-    inside = {s.tensor.name for s in statements(node) if isinstance(s, Allocate)}
+    inside = {tensor.name for tensor in temporaries(node)}
 
     def renamed(name: str, indices: tuple[Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
         is_own = name in own or name in inside

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
     Binary,
     Const,
     Expr,
     Load,
     Prefetch,
+    Procedure,
     Stmt,
     Store,
+    Tensor,
     Var,
     map_statements,
     statements,
@@ -79,3 +82,23 @@ def tensors_of(node: Stmt) -> set[str]:
     """The tensors that a statement reads or writes, its own temporaries among them."""
     found = {s.tensor for s in statements(node) if isinstance(s, Store | Prefetch)}
     return found | {part.tensor for part in loads(node)}
+
+
+def loads_from(node: Stmt, tensor: str) -> bool:
+    """Whether an expression of a statement reads a tensor."""
+    return any(load.tensor == tensor for load in loads(node))
+
+
+def writes(node: Stmt, tensor: str) -> bool:
+    """Whether a statement writes a tensor."""
+    return any(store.tensor == tensor for store in stores(node))
+
+
+def temporaries(node: Stmt) -> tuple[Tensor, ...]:
+    """What is allocated in a statement, in program order."""
+    return tuple(s.tensor for s in statements(node) if isinstance(s, Allocate))
+
+
+def tensors_by_name(procedure: Procedure) -> dict[str, Tensor]:
+    """Every tensor of a procedure, its temporaries last."""
+    return {t.name: t for t in (*procedure.tensors, *temporaries(procedure.body))}

@@ -37,8 +37,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
-    walk,
 )
+from kernelwright.env.compiler.ir.queries import has_loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
         here = scope.under(f"shape of {tensor.name}")
         # Known where the kernel is called, so that an element's place never changes.
         _whole(extent, replace(here, variables=scope.extents))
-        if any(isinstance(node, Load) for node in walk(extent)):
+        if has_loads(extent):
             raise VerifyError(here.where, "a shape known without reading memory", "a load")
     return replace(scope, tensors=(*scope.tensors, (tensor.name, tensor)))
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernelwright.env.compiler.ir.intervals import Interval
+from kernelwright.env.compiler.ir.intervals import interval as values_of
 from kernelwright.env.compiler.ir.linear import Linear, as_term, linear
 from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Var
 from kernelwright.env.compiler.ir.queries import has_loads, variables_of
@@ -49,41 +51,11 @@ def flat(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear | None:
     return _of_variables(out)
 
 
-def interval(node: Expr, trips: Trips) -> tuple[int, int] | None:
+def interval(node: Expr, trips: Trips) -> Interval | None:
     """The least and greatest value while the loops in ``trips`` run and all other variables are 0;
     None if it depends on memory.
     """
-    match node:
-        case Const(value, _):
-            return int(value), int(value)
-        case Var(name):
-            return 0, max(0, round(trips.get(name, 1)) - 1)
-        case Cast(_, operand):
-            return interval(operand, trips)
-        case Binary(op, left, right):
-            a, b = interval(left, trips), interval(right, trips)
-            return None if a is None or b is None else _interval_of(op, a, b)
-    return None
-
-
-def _interval_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
-    match op:
-        case "add":
-            return a[0] + b[0], a[1] + b[1]
-        case "sub":
-            return a[0] - b[1], a[1] - b[0]
-        case "mul":
-            ends = [x * y for x in a for y in b]
-            return min(ends), max(ends)
-        case "floordiv" if b[0] == b[1] > 0:
-            return a[0] // b[0], a[1] // b[0]
-        case "mod" if b[0] == b[1] > 0:
-            whole = a[0] // b[0] == a[1] // b[0]
-            return (a[0] % b[0], a[1] % b[0]) if whole else (0, b[0] - 1)
-        case "min" | "max":
-            choose = min if op == "min" else max
-            return choose(a[0], b[0]), choose(a[1], b[1])
-    return None
+    return values_of(node, lambda name: (0, max(0, round(trips.get(name, 1)) - 1)))
 
 
 @dataclass(frozen=True, slots=True)

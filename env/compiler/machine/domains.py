@@ -30,6 +30,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import variables_of
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.machine.affine import affine, interval
 from kernelwright.env.compiler.machine.nest import EstimateError
@@ -125,7 +126,7 @@ def _conjuncts(condition: Expr) -> Iterator[Expr]:
 
 
 def _names(*expressions: Expr) -> set[str]:
-    return {p.name for e in expressions for p in walk(e) if isinstance(p, Var)}
+    return {name for each in expressions for name in variables_of(each)}
 
 
 _Loops = list[tuple[str, Expr]]

@@ -28,10 +28,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     loops,
-    statements,
     walk,
 )
-from kernelwright.env.compiler.ir.queries import variables_of
+from kernelwright.env.compiler.ir.queries import tensors_by_name, variables_of
 from kernelwright.env.compiler.machine.affine import interval, mean
 
 
@@ -100,10 +99,8 @@ def read_nest(procedure: Procedure, loaded_trips: float) -> Nest:
         except KeyError as error:
             found = f"{loop.var} in {error.args[0]!r}"
             raise EstimateError(f"expected loops of known extents, found {found}") from None
-    tensors = [*procedure.tensors]
-    tensors += [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
     arrays = {}
-    for tensor in tensors:
+    for tensor in tensors_by_name(procedure).values():
         shape = []
         for extent in tensor.shape:
             if not isinstance(extent, Const):

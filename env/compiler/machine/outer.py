@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
-    Allocate,
     Binary,
     Block,
     Const,
@@ -44,6 +43,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
     substitute,
 )
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.machine.affine import flat
 
@@ -58,9 +58,7 @@ class OuterLanes:
 
     def apply(self, procedure: Procedure) -> Procedure:
         """The procedure with such loops in lanes."""
-        tensors = [*procedure.tensors]
-        tensors += [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
-        known = {tensor.name: tensor for tensor in tensors}
+        known = tensors_by_name(procedure)
 
         def visit(node: Stmt) -> Stmt:
             lanes = self._lanes(node, known)

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kernelwright.env.compiler.ir.accesses import Access, accesses
 from kernelwright.env.compiler.ir.dtypes import ITEM_BYTES
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -24,19 +25,17 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Procedure,
     Stmt,
-    Var,
     loops,
     map_statements,
     statements,
     substitute,
-    walk,
 )
+from kernelwright.env.compiler.ir.queries import tensors_by_name, variables_of
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.machine.domains import shape_bytes
 from kernelwright.env.compiler.machine.nest import EstimateError
 from kernelwright.env.compiler.machine.runs import Runs
 from kernelwright.env.compiler.poly.demand import demand_of
-from kernelwright.env.compiler.poly.region import Access, accesses, tensors_of
 from kernelwright.env.compiler.schedule.edit import carried, parts
 
 
@@ -126,11 +125,11 @@ def measure(
 
 def _used_extents(procedure: Procedure) -> Iterator[str]:
     """The extents that shapes, loops and guards mention."""
-    mentioned: list[Expr] = [size for t in tensors_of(procedure).values() for size in t.shape]
+    mentioned: list[Expr] = [size for t in tensors_by_name(procedure).values() for size in t.shape]
     for node in statements(procedure.body):
         mentioned += (node.extent,) if isinstance(node, For) else ()
         mentioned += (node.condition,) if isinstance(node, If) else ()
-    names = {p.name for size in mentioned for p in walk(size) if isinstance(p, Var)}
+    names = {name for size in mentioned for name in variables_of(size)}
     return (name for name in procedure.extents if name in names)
 
 
@@ -175,7 +174,7 @@ def _footprint(procedure: Procedure, extents: Mapping[str, int]) -> int:
     """The bytes of the boxes that are touched of all tensors; of an axis without bounds all."""
     known: dict[str, Expr] = {name: whole(value) for name, value in extents.items()}
     body = map_statements(procedure.body, lambda node: substitute(node, known))
-    tensors = tensors_of(procedure)
+    tensors = tensors_by_name(procedure)
     dtypes = {tensor.name: tensor.dtype for tensor in tensors.values()}
     found: dict[str, list[Access]] = defaultdict(list)
     for access in accesses(body):

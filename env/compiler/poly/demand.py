@@ -14,7 +14,9 @@ from functools import cached_property
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.accesses import Access, accesses, distinct
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, whole_range
+from kernelwright.env.compiler.ir.intervals import interval
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Cast,
@@ -36,7 +38,6 @@ from kernelwright.env.compiler.poly.affine import (
     length,
 )
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.region import Access, accesses, distinct
 
 # Integer dtypes whose whole range may be meant as a region.
 _SHORT = ("int8", "int16", "uint8", "uint16")
@@ -235,7 +236,7 @@ def _plain_loops(access: Access) -> dict[str, tuple[int, int]] | None:
 
 
 def _plain_span(found: Iterable[Access], axis: int, *, exactly: bool) -> tuple[int, int] | None:
-    """The least and the greatest value of an index, by interval arithmetic (Moore, 1966): no isl,
+    """The least and the greatest value of an index, by interval arithmetic: no isl,
     and exact for accesses without guards where every variable occurs once, in monotone operations.
     None if the loops or the index are none such.
     """
@@ -245,7 +246,7 @@ def _plain_span(found: Iterable[Access], axis: int, *, exactly: bool) -> tuple[i
         loops, index = _plain_loops(access), access.indices[axis]
         if exactly and (access.conditions or not _is_monotone(index)):
             return None
-        span = None if loops is None else _span(index, loops)
+        span = None if loops is None else interval(index, loops.get)
         if span is None:
             return None
         low.append(span[0])
@@ -257,38 +258,6 @@ def _is_monotone(node: Expr) -> bool:
     names = [part.name for part in walk(node) if isinstance(part, Var)]
     remainders = any(isinstance(part, Binary) and part.op == "mod" for part in walk(node))
     return len(set(names)) == len(names) and not remainders
-
-
-def _span(node: Expr, loops: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-    match node:
-        case Const(value, "int64"):
-            return int(value), int(value)
-        case Var(name):
-            return loops.get(name)
-        case Binary(op, left, right):
-            a, b = _span(left, loops), _span(right, loops)
-            return None if a is None or b is None else _combined(op, a, b)
-    return None
-
-
-def _combined(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
-    match op:
-        case "add":
-            return a[0] + b[0], a[1] + b[1]
-        case "sub":
-            return a[0] - b[1], a[1] - b[0]
-        case "mul" if a[0] == a[1] or b[0] == b[1]:
-            ends = [x * y for x in a for y in b]
-            return min(ends), max(ends)
-        case "floordiv" if b[0] == b[1] > 0:
-            return a[0] // b[0], a[1] // b[0]
-        case "mod" if b[0] == b[1] > 0:
-            return 0, b[0] - 1
-        case "min":
-            return min(a[0], b[0]), min(a[1], b[1])
-        case "max":
-            return max(a[0], b[0]), max(a[1], b[1])
-    return None
 
 
 @dataclass(slots=True)

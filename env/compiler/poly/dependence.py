@@ -18,8 +18,9 @@ from functools import cached_property
 import islpy as isl
 
 from kernelwright.env.compiler.ir.dtypes import INTEGERS
-from kernelwright.env.compiler.ir.nodes import Allocate, Procedure, statements
+from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
 
 
@@ -124,8 +125,7 @@ def regroups_exactly(op: str, dtype: str | None) -> bool:
 
 
 def _dtypes(procedure: Procedure) -> dict[str, str]:
-    temporaries = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
-    return {t.name: t.dtype for t in (*procedure.tensors, *temporaries)}
+    return {name: tensor.dtype for name, tensor in tensors_by_name(procedure).items()}
 
 
 def counterexample(model: Model, pairs: isl.UnionMap) -> Conflict | None:

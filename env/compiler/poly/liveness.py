@@ -10,6 +10,7 @@ from functools import cached_property
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.accesses import Access, reads_of
 from kernelwright.env.compiler.ir.nodes import Procedure, Tensor
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.model import (
@@ -20,7 +21,6 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
-from kernelwright.env.compiler.poly.region import Access, reads_of
 
 
 @dataclass(frozen=True)

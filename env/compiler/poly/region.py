@@ -9,34 +9,27 @@ guard leaves; so is the tensor's declared shape, which no legal access leaves. W
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.accesses import Access, accesses, distinct
 from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
-    LOGIC,
-    Allocate,
     Binary,
     Const,
     Expr,
     For,
-    If,
-    Load,
     Procedure,
-    Select,
     Stmt,
-    Store,
     Tensor,
-    Unary,
-    children,
-    statements,
 )
+from kernelwright.env.compiler.ir.path import conditions_in, loops_in, path_to
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import EMPTY, TRUE, whole
+from kernelwright.env.compiler.ir.queries import tensors_by_name
+from kernelwright.env.compiler.ir.simplify import TRUE, whole
 from kernelwright.env.compiler.poly.affine import (
     context_set,
     from_extremum,
@@ -109,17 +102,6 @@ class Region:
         return box if self.condition == TRUE else f"{box} if {print_expr(self.condition)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One access of a statement: what is touched, under which loops and guards within it."""
-
-    tensor: str
-    indices: tuple[Expr, ...]
-    loops: tuple[For, ...]
-    conditions: tuple[Expr, ...]
-    is_write: bool
-
-
 def context_of(procedure: Procedure, loop: str | None) -> Context:
     """What is fixed inside the body of a loop; the extents alone where ``loop`` is None.
 
@@ -128,28 +110,10 @@ def context_of(procedure: Procedure, loop: str | None) -> Context:
     """
     if loop is None:
         return Context(procedure.extents)
-    found = _context_at(procedure.body, loop, Context(procedure.extents))
-    if found is None:
+    path = path_to(procedure, loop)
+    if not path:
         raise KeyError(loop)
-    return found
-
-
-def _context_at(node: Stmt, loop: str, around: Context) -> Context | None:
-    match node:
-        case For(var, _, body, _):
-            inside = Context(around.extents, (*around.loops, node), around.conditions)
-            return inside if var == loop else _context_at(body, loop, inside)
-        case If(condition, then):
-            held = Context(around.extents, around.loops, (*around.conditions, condition))
-            return _context_at(then, loop, held)
-    inside_all = (_context_at(child, loop, around) for child in _below(node))
-    return next((found for found in inside_all if found is not None), None)
-
-
-def _below(node: Stmt) -> tuple[Stmt, ...]:
-    """The statements directly inside one."""
-    body = getattr(node, "body", ())
-    return body if isinstance(body, tuple) else (body,)
+    return Context(procedure.extents, loops_in(path), conditions_in(path))
 
 
 def region(
@@ -169,7 +133,7 @@ def region(
     """
     around = context_of(procedure, loop)
     body = around.loops[-1].body if around.loops else procedure.body
-    return region_of(body, tensors_of(procedure)[tensor], around, reads=reads, writes=writes)
+    return region_of(body, tensors_by_name(procedure)[tensor], around, reads=reads, writes=writes)
 
 
 def regions(
@@ -186,14 +150,8 @@ def regions(
             region(procedure, loop, name, writes=False),
             region(procedure, loop, name, reads=False),
         )
-        for name in tensors_of(procedure)
+        for name in tensors_by_name(procedure)
     }
-
-
-def tensors_of(procedure: Procedure) -> dict[str, Tensor]:
-    """Every tensor of a procedure by name, its temporaries last."""
-    inside = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
-    return {tensor.name: tensor for tensor in (*procedure.tensors, *inside)}
 
 
 @lru_cache(maxsize=2048)
@@ -416,68 +374,3 @@ def _condition(touched: isl.Set, context: isl.Set, intervals: list[Interval]) ->
             empty = f"{untouched.get_space().params()}".removesuffix("{  :  }")
             untouched = untouched.subtract(isl.Set(f"{empty}{{ : {text} <= 0 }}"))
     return TRUE if untouched.is_empty() else from_set(touched.params().gist_params(context))
-
-
-def distinct(found: Iterable[Access]) -> list[Access]:
-    """Accesses without those that touch the same again: a value that was put into its readers many
-    times over has few different ones.
-    """
-    return list(dict.fromkeys(found))
-
-
-def accesses(statement: Stmt) -> Iterator[Access]:
-    """Every access of a statement, in program order."""
-    yield from _accesses(statement, (), ())
-
-
-def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
-    for expression in _expressions(node):
-        yield from reads_of(expression, loops, conditions)
-    match node:
-        case Store(tensor, indices, _, reduce):
-            if reduce is not None:
-                yield Access(tensor, indices, loops, conditions, is_write=False)
-            yield Access(tensor, indices, loops, conditions, is_write=True)
-        case For(var, extent, body, kind):
-            # Without its body, which makes loops dear to compare.
-            bare = For(var, extent, EMPTY, kind)
-            yield from _accesses(body, (*loops, bare), conditions)
-        case If(condition, then):
-            yield from _accesses(then, loops, (*conditions, condition))
-        case _:
-            for child in _below(node):
-                yield from _accesses(child, loops, conditions)
-
-
-def _expressions(node: Stmt) -> tuple[Expr, ...]:
-    """What a statement evaluates before what is inside it runs."""
-    match node:
-        case Store(_, indices, value, _):
-            return (*indices, value)
-        case For(_, extent, _, _):
-            return (extent,)
-        case If(condition, _):
-            return (condition,)
-    return ()
-
-
-def reads_of(
-    node: Expr, loops: tuple[For, ...] = (), conditions: tuple[Expr, ...] = ()
-) -> Iterator[Access]:
-    """The reads of an expression under loops and guards, and under those of its own choices."""
-    if isinstance(node, Load):
-        yield Access(node.tensor, node.indices, loops, conditions, is_write=False)
-    if isinstance(node, Binary) and node.op in LOGIC:
-        # The right side is evaluated only if the left one leaves the answer open.
-        open_answer = node.left if node.op == "and" else Unary("not", node.left)
-        yield from reads_of(node.left, loops, conditions)
-        yield from reads_of(node.right, loops, (*conditions, open_answer))
-        return
-    if isinstance(node, Select):
-        # Only the chosen side is evaluated.
-        yield from reads_of(node.condition, loops, conditions)
-        yield from reads_of(node.then, loops, (*conditions, node.condition))
-        yield from reads_of(node.other, loops, (*conditions, Unary("not", node.condition)))
-        return
-    for child in children(node):
-        yield from reads_of(child, loops, conditions)

@@ -14,22 +14,18 @@ from typing import TypeAlias
 
 import islpy as isl
 
+from kernelwright.env.compiler.ir.accesses import evaluated_loads
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
-    Binary,
     Block,
     Call,
     Expr,
     For,
     If,
-    Load,
     Procedure,
-    Select,
     Stmt,
     Store,
     Tensor,
-    Unary,
-    children,
 )
 from kernelwright.env.compiler.poly.model import Position, affine_text, condition_text, isl_name
 
@@ -138,7 +134,7 @@ def _timed(
 
     def reads(*roots: Expr) -> Iterator[Access]:
         for root in roots:
-            for load, held in loads_of(root, conditions):
+            for load, held in evaluated_loads(root, conditions):
                 tensor, own = known[load.tensor]
                 place = load.indices, loops, held, position
                 yield Access(tensor, own, *place, is_write=False, store=of)
@@ -165,27 +161,3 @@ def _timed(
             yield from _timed(body, loops, conditions, position, inside)
         case Call(_, body):
             yield from _timed(body, loops, conditions, position, known)
-
-
-def loads_of(
-    node: Expr, conditions: tuple[Expr, ...] = ()
-) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
-    """The loads in an expression, each with the conditions under which it is evaluated: only the
-    chosen side of a `Select` is, and the right of ``and`` only after a left that holds.
-    """
-    match node:
-        case Select(condition, then, other):
-            yield from loads_of(condition, conditions)
-            yield from loads_of(then, (*conditions, condition))
-            yield from loads_of(other, (*conditions, Unary("not", condition)))
-        case Binary("and", left, right):
-            yield from loads_of(left, conditions)
-            yield from loads_of(right, (*conditions, left))
-        case Binary("or", left, right):
-            yield from loads_of(left, conditions)
-            yield from loads_of(right, (*conditions, Unary("not", left)))
-        case _:
-            if isinstance(node, Load):
-                yield node, conditions
-            for child in children(node):
-                yield from loads_of(child, conditions)

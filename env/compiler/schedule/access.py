@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -24,13 +25,11 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
-    Var,
     children,
     rebuild,
     statements,
-    walk,
 )
-from kernelwright.env.compiler.poly.region import accesses, tensors_of
+from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
 from kernelwright.env.compiler.schedule.edit import taken_names
 from kernelwright.env.compiler.schedule.ranges import Ranges
 
@@ -45,7 +44,7 @@ def find_tensor(op: str, procedure: Procedure, name: str) -> Tensor:
     Raises:
         ScheduleError: if there is none; it lists the tensors and the nearest name.
     """
-    known = tensors_of(procedure)
+    known = tensors_by_name(procedure)
     if name not in known:
         near = difflib.get_close_matches(str(name), known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -149,11 +148,6 @@ def no_instructions(op: str, node: Stmt, tensor: str) -> None:
             raise ScheduleError(op, f"{reason}; tensorize after this directive")
 
 
-def is_written(node: Stmt, tensor: str) -> bool:
-    """Whether a statement writes a tensor."""
-    return any(isinstance(each, Store) and each.tensor == tensor for each in statements(node))
-
-
 def fitting_lanes(node: Stmt, tensor: str, shape: Sequence[Expr]) -> int:
     """In vectors of how many elements a temporary of a shape is best copied that stands for a
     tensor: those of the vectorized loops that move its accesses, if they have one width that
@@ -165,7 +159,7 @@ def fitting_lanes(node: Stmt, tensor: str, shape: Sequence[Expr]) -> int:
         if access.tensor == tensor
         for loop in access.loops
         if loop.kind is LoopKind.VECTORIZED and isinstance(loop.extent, Const)
-        if any(isinstance(p, Var) and p.name == loop.var for i in access.indices for p in walk(i))
+        if any(mentions(index, loop.var) for index in access.indices)
     }
     row = shape[-1] if shape else None
     if len(widths) != 1 or not isinstance(row, Const):

@@ -19,6 +19,7 @@ from kernelwright.env.compiler.ir.nodes import (
     map_statements,
     statements,
 )
+from kernelwright.env.compiler.ir.path import loops_around
 from kernelwright.env.compiler.poly.exact import (
     ExactDependences,
     NotAffineError,
@@ -33,7 +34,7 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
-from kernelwright.env.compiler.schedule.nests import context_of, loop_code, loops_around
+from kernelwright.env.compiler.schedule.nests import context_of, loop_code
 
 # About half a second; a plain nest takes a tenth of it at most.
 MAX_DEPENDENCE_OPERATIONS = 500_000

@@ -12,12 +12,12 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import writes
 from kernelwright.env.compiler.poly.definedness import is_defined
 from kernelwright.env.compiler.poly.region import Region, region_of
 from kernelwright.env.compiler.schedule.access import (
     find_tensor,
     fitting_lanes,
-    is_written,
     new_tensor_name,
     no_instructions,
 )
@@ -103,7 +103,7 @@ def read_through(
     new = new_tensor_name(op, procedure, name, f"{tensor.name}_{usual}")
     site = after_writes(op, procedure, tensor) if loop == ROOT else loop_body(op, procedure, loop)
     check_visible(op, site, tensor)
-    if is_written(site.statement, tensor.name):
+    if writes(site.statement, tensor.name):
         reason = f"an iteration of {loop} writes {tensor.name} too, and would read an old copy"
         raise ScheduleError(op, f"{reason}; cache_write copies back what it writes")
     box = region_of(site.statement, tensor, site.around, writes=False)
@@ -208,8 +208,8 @@ def scalar_replacement(procedure: Procedure, tensor: str, loop: str) -> Procedur
     found = find_tensor(op, procedure, tensor)
     site = whole_loop(op, procedure, loop)
     new = new_tensor_name(op, procedure, "", f"{tensor}_register")
-    writes = is_written(site.statement, tensor)
-    if writes:
+    written = writes(site.statement, tensor)
+    if written:
         box = _written_box(op, site, found, loop)
     else:
         check_visible(op, site, found)
@@ -220,7 +220,7 @@ def scalar_replacement(procedure: Procedure, tensor: str, loop: str) -> Procedur
     layout = row_major(len(found.shape))
     buffer = _buffer(op, procedure, site, found, box, new, "register", layout)
     lanes = _lanes(op, site, buffer)
-    if writes:
+    if written:
         return _written_through(op, site, buffer, lanes)
     parts = [buffer.copied("in", lanes=lanes, inward=True), buffer.redirected(site.statement)]
     return checked(op, site.put(allocated(buffer, parts)), buffer)
@@ -271,7 +271,7 @@ def _buffer(
 
 
 def _written_box(op: str, site: Site, tensor: Tensor, loop: str) -> Region:
-    if tensor.role == "input" or not is_written(site.statement, tensor.name):
+    if tensor.role == "input" or not writes(site.statement, tensor.name):
         raise ScheduleError(op, f"expected writes of {tensor.name} in {_where(loop)}, found none")
     check_visible(op, site, tensor)
     no_barriers(op, site.statement, tensor.name)

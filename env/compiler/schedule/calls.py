@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Allocate, Call, Procedure, Stmt, Tensor
+from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.schedule.instruction import find_instruction, known_instructions
 from kernelwright.env.compiler.schedule.match import MatchError
 from kernelwright.env.compiler.schedule.match import match as unify
-from kernelwright.env.compiler.schedule.path import below
 
 
 def check_calls(op: str, procedure: Procedure) -> Procedure:

@@ -20,7 +20,8 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
-from kernelwright.env.compiler.ir.queries import mentions
+from kernelwright.env.compiler.ir.path import path_to
+from kernelwright.env.compiler.ir.queries import mentions, variables_of
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify_procedure
 from kernelwright.env.compiler.poly.elements import (
     point_of,
@@ -37,7 +38,6 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_loop,
     taken_names,
 )
-from kernelwright.env.compiler.schedule.path import path_to
 
 _OP = "decompose_reduction"
 
@@ -157,7 +157,7 @@ def _value(procedure: Procedure, start: Store, place: tuple[Expr, ...]) -> Expr:
         for index, there in zip(start.indices, place, strict=True)
         if isinstance(index, Var)
     }
-    used = {n.name for n in walk(start.value) if isinstance(n, Var)} - set(procedure.extents)
+    used = variables_of(start.value) - set(procedure.extents)
     axes = [index.name for index in start.indices if isinstance(index, Var)]
     if any(axes.count(name) != 1 for name in used):
         raise ScheduleError(_OP, "the start depends on loops that are not its element's indices")

@@ -22,10 +22,10 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     loops,
     map_statements,
-    statements,
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
@@ -70,8 +70,7 @@ def new_names(op: str, procedure: Procedure, *names: str) -> None:
 def taken_names(procedure: Procedure) -> set[str]:
     """Every name that something in a procedure has."""
     taken = {procedure.name, *procedure.extents, *(loop.var for loop in loops(procedure))}
-    taken |= {t.name for t in procedure.tensors}
-    return taken | {s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)}
+    return taken | set(tensors_by_name(procedure))
 
 
 def whole_argument(op: str, what: str, value: object, least: int = 1) -> int:

@@ -12,7 +12,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
-from kernelwright.env.compiler.ir.nodes import Allocate, Procedure, loops, statements
+from kernelwright.env.compiler.ir.nodes import Procedure, loops
+from kernelwright.env.compiler.ir.queries import temporaries
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.decision import nearest_entry
 from kernelwright.env.compiler.schedule.edit import constant_extent
@@ -92,7 +93,7 @@ def _alternatives(procedure: Procedure, refused: Directive) -> Iterator[Directiv
             yield Directive(known, refused.target, refused.args)
         return
     extents = {loop.var: constant_extent(loop) for loop in loops(procedure)}
-    tensors = [s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate)]
+    tensors = [tensor.name for tensor in temporaries(procedure.body)]
     tensors += [tensor.name for tensor in procedure.tensors]
     sizes = [e for e in extents.values() if e is not None]
     for place, value in enumerate(given):

@@ -29,11 +29,17 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Var,
     children,
-    statements,
     substitute,
     walk,
 )
-from kernelwright.env.compiler.ir.queries import is_total, loads, mentions, stores
+from kernelwright.env.compiler.ir.queries import (
+    is_total,
+    loads,
+    mentions,
+    stores,
+    temporaries,
+    tensors_by_name,
+)
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.schedule.copies import rewritten
 from kernelwright.env.compiler.schedule.defaults import copied_name
@@ -136,7 +142,7 @@ def prefetch(
     if not touched:
         reason = f"expected loop {loop} to touch elements of {tensor} known ahead, found none"
         raise ScheduleError("prefetch", reason)
-    if any(isinstance(s, Allocate) and s.tensor == declared for s in statements(found.body)):
+    if declared in temporaries(found.body):
         raise ScheduleError("prefetch", f"{tensor} lives inside loop {loop}")
     taken = taken_names(procedure)
     asks = tuple(
@@ -323,10 +329,7 @@ def _declared(procedure: Procedure, op: str, name: str) -> Tensor:
     Raises:
         ScheduleError: if there is none; it lists those there are.
     """
-    known = {t.name: t for t in procedure.tensors}
-    known |= {
-        s.tensor.name: s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)
-    }
+    known = tensors_by_name(procedure)
     if name not in known:
         reason = f"expected one of the tensors {', '.join(known)}, found {name!r}"
         raise ScheduleError(op, reason)

@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
     substitute,
 )
+from kernelwright.env.compiler.ir.path import loops_around
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.affine_map import AffineMap
@@ -102,17 +103,6 @@ def perfect_nest(op: str, procedure: Procedure, names: Sequence[str]) -> Perfect
     for guard in guards:
         no_loads(op, "a guard in the nest", guard)
     return Perfect(loops_around(procedure, names[0]), tuple(chain), tuple(guards), node)
-
-
-def loops_around(procedure: Procedure, name: str) -> tuple[For, ...]:
-    """The loops outside a loop, outermost first."""
-    inside = [
-        loop
-        for loop in loops(procedure)
-        if loop.var != name
-        and any(isinstance(s, For) and s.var == name for s in statements(loop.body))
-    ]
-    return tuple(inside)
 
 
 def run_in_order(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -15,19 +16,17 @@ from kernelwright.env.compiler.ir.nodes import (
     Const,
     Expr,
     If,
-    Load,
     Procedure,
     Stmt,
     Tensor,
     map_statements,
     statements,
-    walk,
 )
+from kernelwright.env.compiler.ir.queries import has_loads
 from kernelwright.env.compiler.ir.simplify import TRUE, simplify_procedure, whole
 from kernelwright.env.compiler.poly.definedness import is_defined, undefined_read
 from kernelwright.env.compiler.poly.extra import harm
 from kernelwright.env.compiler.poly.model import condition_text
-from kernelwright.env.compiler.poly.region import accesses
 from kernelwright.env.compiler.poly.timed import Access, accesses_of
 from kernelwright.env.compiler.schedule.access import find_temporary, fitting_lanes, no_instructions
 from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, zero_nest
@@ -180,6 +179,6 @@ def _guards(node: Stmt, tensor: str) -> Iterator[Expr]:
     for each in statements(node):
         if isinstance(each, If) and any(a.tensor == tensor for a in accesses(each.then)):
             for part in conditions_of(each.condition):
-                reads = any(isinstance(inner, Load) for inner in walk(part))
+                reads = has_loads(part)
                 if not reads and part != TRUE and condition_text(part) is not None:
                     yield part

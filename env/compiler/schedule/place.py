@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
@@ -25,8 +26,10 @@ from kernelwright.env.compiler.ir.nodes import (
     rebuild,
     walk,
 )
+from kernelwright.env.compiler.ir.path import path_to
+from kernelwright.env.compiler.ir.queries import loads_from
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
-from kernelwright.env.compiler.poly.region import Region, accesses, context_of, region_of
+from kernelwright.env.compiler.poly.region import Region, context_of, region_of
 from kernelwright.env.compiler.poly.sums import difference, replaced
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.producer import (
@@ -34,10 +37,8 @@ from kernelwright.env.compiler.schedule.producer import (
     Span,
     check_inputs,
     find_temporary,
-    loads,
     moved_loads,
     narrowed,
-    path_to,
     producer_of,
     replaced_statement,
     scope_of,
@@ -69,7 +70,7 @@ def compute_root(procedure: Procedure, tensor: str) -> Procedure:
     """
     allocate = find_temporary("compute_root", procedure, tensor)
     producer_of("compute_root", allocate)
-    loop = _innermost(path_to(procedure.body, allocate) or ())
+    loop = _innermost(path_to(procedure.body, allocate))
     if loop is not None:
         reason = f"{tensor} is computed for one iteration of {loop.var}: leave out what placed it"
         raise ScheduleError("compute_root", reason)
@@ -187,7 +188,7 @@ def compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedure:
     check_lanes(op, procedure, target)
     around = context_of(procedure, loop)
     guards, body = [], target.body
-    while isinstance(body, If) and not loads(replace(body, then=Block(())), tensor):
+    while isinstance(body, If) and not loads_from(replace(body, then=Block(())), tensor):
         guards.append(body.condition)
         body = body.then
     around = replace(around, conditions=(*around.conditions, *guards))
@@ -232,14 +233,14 @@ def _check_readers(op: str, producer: Producer, target: For) -> None:
     for statement in scope_of(producer.allocate.body):
         path = path_to(statement, target)
         if statement in producer.writers:
-            if path is not None:
+            if path:
                 raise ScheduleError(op, f"loop {target.var} is one of those that compute {name}")
-        elif path is None:
-            if loads(statement, name):
+        elif not path:
+            if loads_from(statement, name):
                 raise _read_outside(op, name, statement, target)
-        elif loads(_with_loop(statement, target.var, replace(target, body=Block(()))), name):
+        elif loads_from(_with_loop(statement, target.var, replace(target, body=Block(()))), name):
             raise _read_outside(op, name, statement, target)
-    if path_to(producer.allocate.body, target) is None:
+    if not path_to(producer.allocate.body, target):
         found = f"{name} lives inside another loop or beside {target.var}"
         raise ScheduleError(op, f"expected a loop in the scope of {name}, found that {found}")
 
@@ -258,7 +259,7 @@ def check_lanes(op: str, procedure: Procedure, target: For) -> None:
     Raises:
         ScheduleError: if a loop or one around it is vectorized or part of an instruction.
     """
-    for node in path_to(procedure.body, target) or ():
+    for node in path_to(procedure.body, target):
         if isinstance(node, For) and node.kind is LoopKind.VECTORIZED:
             reason = f"loop {node.var} is vectorized: its lanes cannot each hold a temporary"
             raise ScheduleError(op, reason)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -33,14 +34,12 @@ from kernelwright.env.compiler.ir.nodes import (
     map_statements,
     rebuild,
     statements,
-    walk,
 )
+from kernelwright.env.compiler.ir.path import Path
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import loads_from, temporaries, writes
 from kernelwright.env.compiler.ir.simplify import EMPTY, whole
-from kernelwright.env.compiler.poly.region import accesses
 from kernelwright.env.compiler.poly.sums import difference, replaced, total
-
-Path = tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,38 +118,10 @@ def without(node: Stmt, dropped: tuple[Stmt, ...]) -> Stmt:
     return EMPTY if any(node is each for each in dropped) else node
 
 
-def writes(node: Stmt, tensor: str) -> bool:
-    """Whether a statement writes a tensor."""
-    return any(isinstance(s, Store) and s.tensor == tensor for s in statements(node))
-
-
-def reads(node: Stmt, tensor: str) -> bool:
-    """Whether a statement reads a tensor, be it to combine a value with what is there."""
-    return any(a.tensor == tensor and not a.is_write for a in accesses(node))
-
-
-def loads(node: Stmt, tensor: str) -> bool:
-    """Whether an expression of a statement reads a tensor."""
-    found: list[str] = []
-
-    def note(expression: Expr) -> Expr:
-        found.extend(load.tensor for load in _loads(expression))
-        return expression
-
-    map_statements(node, note)
-    return tensor in found
-
-
-def _loads(node: Expr) -> Iterator[Load]:
-    for part in walk(node):
-        if isinstance(part, Load):
-            yield part
-
-
 def inputs_of(nodes: tuple[Stmt, ...]) -> frozenset[str]:
     """The tensors that statements read and do not allocate themselves."""
     read = {a.tensor for node in nodes for a in accesses(node) if not a.is_write}
-    own = {s.tensor.name for n in nodes for s in statements(n) if isinstance(s, Allocate)}
+    own = {tensor.name for node in nodes for tensor in temporaries(node)}
     return frozenset(read - own)
 
 
@@ -168,10 +139,10 @@ def producer_of(op: str, allocate: Allocate) -> Producer:
         raise ScheduleError(op, f"expected statements that compute {name}, found none")
     last = max(place for place, s in enumerate(scope) if s in writers)
     for place, statement in enumerate(scope):
-        if loads(statement, name) and statement in writers:
+        if loads_from(statement, name) and statement in writers:
             where = "in the loops that read it" if _mixed(statement, name) else "from itself"
             raise ScheduleError(op, f"expected {name} computed before it is read, found it {where}")
-        if place < last and loads(statement, name):
+        if place < last and loads_from(statement, name):
             raise ScheduleError(op, f"{name} is written again after it was read")
     axes: dict[str, int] = {}
     extents: dict[int, Expr] = {}
@@ -184,7 +155,7 @@ def producer_of(op: str, allocate: Allocate) -> Producer:
 def _mixed(statement: Stmt, name: str) -> bool:
     """Whether a statement also writes something else from the tensor."""
     others = (s for s in statements(statement) if isinstance(s, Store) and s.tensor != name)
-    return any(loads(s, name) for s in others)
+    return any(loads_from(s, name) for s in others)
 
 
 def _check_writer(
@@ -249,26 +220,6 @@ def _stores(node: Stmt, path: Path) -> Iterator[tuple[Path, Store]]:
             yield from _stores(body, (*path, node))
         case If(_, then):
             yield from _stores(then, (*path, node))
-
-
-def path_to(node: Stmt, target: Stmt) -> Path | None:
-    """The statements around a statement, outermost first, itself last."""
-    if node is target:
-        return (node,)
-    match node:
-        case Block(items):
-            below = items
-        case For(_, _, body, _) | Allocate(_, body) | Call(_, body):
-            below = (body,)
-        case If(_, then):
-            below = (then,)
-        case _:
-            return None
-    for child in below:
-        found = path_to(child, target)
-        if found is not None:
-            return (node, *found)
-    return None
 
 
 def check_inputs(op: str, producer: Producer) -> None:

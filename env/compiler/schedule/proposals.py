@@ -19,15 +19,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Const,
     For,
     If,
-    Load,
     Procedure,
     Stmt,
-    Store,
     Tensor,
     loops,
     statements,
-    walk,
 )
+from kernelwright.env.compiler.ir.queries import stores, temporaries, tensors_of
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.instructions import INSTRUCTIONS
 from kernelwright.env.compiler.schedule.kind import LANES, MAX_UNROLL
@@ -51,12 +49,8 @@ def proposals(procedure: Procedure, op: str) -> Proposals:
 def _tensors(procedure: Procedure, *roles: str) -> list[Tensor]:
     found = [t for t in procedure.tensors if t.role in roles]
     if "temporary" in roles:
-        found += [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
+        found += temporaries(procedure.body)
     return found
-
-
-def _temporaries(procedure: Procedure) -> list[Tensor]:
-    return _tensors(procedure, "temporary")
 
 
 def _each_loop(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedure], Proposals]:
@@ -74,7 +68,7 @@ def _each_temporary(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedu
     """A directive about one temporary, with each of some further arguments."""
 
     def rows(procedure: Procedure) -> Proposals:
-        for tensor in _temporaries(procedure):
+        for tensor in temporaries(procedure.body):
             for arguments in variants or ((),):
                 yield Directive(op, tensor.name, arguments)
 
@@ -200,13 +194,7 @@ def _at_loops(op: str, *roles: str) -> Callable[[Procedure], Proposals]:
 
 def _touched(loop: For) -> set[str]:
     """The tensors that a loop reads or writes."""
-    found = set()
-    for each in statements(loop.body):
-        if isinstance(each, Store):
-            found.add(each.tensor)
-            for root in (each.value, *each.indices):
-                found |= {node.tensor for node in walk(root) if isinstance(node, Load)}
-    return found
+    return set().union(*(tensors_of(store) for store in stores(loop.body)))
 
 
 def _cache(op: str, *roles: str) -> Callable[[Procedure], Proposals]:
@@ -252,7 +240,7 @@ def _axes(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedure], Propo
     """A directive about an axis of a temporary."""
 
     def rows(procedure: Procedure) -> Proposals:
-        for tensor in _temporaries(procedure):
+        for tensor in temporaries(procedure.body):
             for axis in range(len(tensor.shape)):
                 for arguments in variants:
                     yield Directive(op, tensor.name, (axis, *arguments))
@@ -261,7 +249,7 @@ def _axes(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedure], Propo
 
 
 def _bound_storage(procedure: Procedure) -> Proposals:
-    for tensor in _temporaries(procedure):
+    for tensor in temporaries(procedure.body):
         for axis, extent in enumerate(tensor.shape):
             if isinstance(extent, Const) and int(extent.value) > 1:
                 for fewer in (1, int(extent.value) // 2):
@@ -270,7 +258,7 @@ def _bound_storage(procedure: Procedure) -> Proposals:
 
 
 def _reorder_storage(procedure: Procedure) -> Proposals:
-    for tensor in _temporaries(procedure):
+    for tensor in temporaries(procedure.body):
         for order in permutations(range(len(tensor.shape))):
             if list(order) != sorted(order):
                 yield Directive("reorder_storage", tensor.name, order)

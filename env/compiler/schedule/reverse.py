@@ -7,6 +7,7 @@ from dataclasses import replace
 import islpy as isl
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.accesses import Access, accesses, reads
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
@@ -16,18 +17,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
 )
+from kernelwright.env.compiler.ir.path import path_to
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import tensors_by_name, writes
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
 from kernelwright.env.compiler.poly.liveness import late_write
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.region import (
-    Access,
-    Region,
-    accesses,
-    box_of,
-    context_of,
-    tensors_of,
-)
+from kernelwright.env.compiler.poly.region import Region, box_of, context_of
 from kernelwright.env.compiler.poly.sums import difference
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.place import check_lanes
@@ -37,13 +33,10 @@ from kernelwright.env.compiler.schedule.producer import (
     find_temporary,
     inputs_of,
     narrowed,
-    path_to,
     producer_of,
-    reads,
     scope_of,
     with_replaced,
     without,
-    writes,
 )
 
 _OP = "reverse_compute_at"
@@ -88,7 +81,7 @@ def reverse_compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedur
             found = f"{print_expr(extent)} of {print_expr(size)} places"
             raise ScheduleError(_OP, f"expected all of {tensor} computed, found {found}")
     scope = list(scope_of(producer.allocate.body))
-    nest = next((s for s in scope if path_to(s, target) is not None), None)
+    nest = next((s for s in scope if path_to(s, target)), None)
     first = min(i for i, s in enumerate(scope) if s in producer.writers)
     if nest is None or scope.index(nest) > first or nest in producer.writers:
         reason = f"expected a loop of a nest before that of {tensor}, found {loop}"
@@ -105,7 +98,7 @@ def reverse_compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedur
     body = with_replaced(body, nest, new_nest)
     new = replace(procedure, body=with_replaced(procedure.body, producer.allocate.body, body))
     for name in inputs:
-        late = late_write(new, tensors_of(new)[name], tensor)
+        late = late_write(new, tensors_by_name(new)[name], tensor)
         if late is not None:
             reason = f"{name} is not complete at the end of an iteration of {loop}"
             raise ScheduleError(_OP, reason, late)
@@ -114,7 +107,7 @@ def reverse_compute_at(procedure: Procedure, tensor: str, loop: str) -> Procedur
 
 def _consumer(procedure: Procedure, tensor: str) -> Producer:
     """What computes a temporary or an output."""
-    known = tensors_of(procedure)
+    known = tensors_by_name(procedure)
     if tensor not in known or known[tensor].role == "input":
         computed = ", ".join(name for name, t in known.items() if t.role != "input")
         raise ScheduleError(_OP, f"expected one of the tensors {computed}, found {tensor!r}")
@@ -144,7 +137,7 @@ def _completed(
 ) -> Region:
     """What of a stage is complete at the end of an iteration, and was not before."""
     around = context_of(procedure, target.var)
-    inside = [node.var for node in path_to(nest, target) or () if isinstance(node, For)]
+    inside = [node.var for node in path_to(nest, target) if isinstance(node, For)]
     outside = tuple(loop for loop in around.loops if loop.var not in inside)
     fixed = (*around.extents, *(loop.var for loop in outside))
     shape = list(producer.tensor.shape)

@@ -23,11 +23,11 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    statements,
     substitute,
     walk,
 )
-from kernelwright.env.compiler.ir.queries import mentions
+from kernelwright.env.compiler.ir.path import chain_around, chain_inside, path_to
+from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.dependence import regroups_exactly
 from kernelwright.env.compiler.poly.elements import point_of, shared_loops, written
@@ -40,7 +40,6 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_loop,
     taken_names,
 )
-from kernelwright.env.compiler.schedule.path import chain_around, chain_inside, path_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +160,7 @@ def _nest(procedure: Procedure, loop: For) -> _Nest:
 
 
 def _dtype_of(procedure: Procedure, name: str) -> str:
-    temporaries = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
-    return next(t.dtype for t in (*procedure.tensors, *temporaries) if t.name == name)
+    return tensors_by_name(procedure)[name].dtype
 
 
 def _known_extent(procedure: Procedure, loop: For) -> Expr:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
@@ -18,8 +19,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     statements,
 )
-from kernelwright.env.compiler.poly.region import Context, accesses, context_of
-from kernelwright.env.compiler.schedule.access import is_written
+from kernelwright.env.compiler.ir.queries import writes
+from kernelwright.env.compiler.poly.region import Context, context_of
 from kernelwright.env.compiler.schedule.edit import find_loop, replace_loop
 
 Wrap: TypeAlias = Callable[[Stmt], Stmt]
@@ -107,13 +108,13 @@ def after_writes(op: str, procedure: Procedure, tensor: Tensor) -> Site:
     wrap: Wrap = _identity
     if tensor.role == "input":
         return Site(node, around, lambda body: replace(procedure, body=body))
-    while is_written(node, tensor.name):
+    while writes(node, tensor.name):
         match node:
             case Allocate(local, body):
                 wrap = _inside_allocate(wrap, local)
                 node = body
             case Block(items):
-                last = max(i for i, item in enumerate(items) if is_written(item, tensor.name))
+                last = max(i for i, item in enumerate(items) if writes(item, tensor.name))
                 rest = Block(items[last + 1 :])
                 if any(access.tensor == tensor.name for access in accesses(rest)):
                     wrap = _behind(wrap, items[: last + 1])

@@ -5,7 +5,8 @@ follow it.
 from __future__ import annotations
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var, walk
+from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.normal import normalized
 from kernelwright.env.compiler.schedule.defaults import row_names
@@ -57,7 +58,7 @@ def skew(
         raise ScheduleError("skew", f"{reason}, found {factor}")
     nest = perfect_nest("skew", procedure, (loop, inner))
     outside, inside = nest.chain
-    if any(isinstance(node, Var) and node.name == loop for node in walk(inside.extent)):
+    if mentions(inside.extent, loop):
         raise ScheduleError("skew", f"the extent of {inner} depends on {loop}")
     if skewed is None:
         taken = taken_names(procedure) - {inner}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var, walk
+from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var
+from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.schedule.defaults import (
     fused_name,
@@ -150,7 +151,7 @@ def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) 
     inside = find_loop("fuse", procedure, inner)
     if outside.body != inside:
         raise ScheduleError("fuse", f"expected loop {inner} directly inside loop {loop}")
-    if any(isinstance(n, Var) and n.name == loop for n in walk(inside.extent)):
+    if mentions(inside.extent, loop):
         raise ScheduleError("fuse", f"the extent of {inner} depends on {loop}")
     for each in (outside, inside):
         no_loads("fuse", f"the extent of {each.var}", each.extent)

@@ -22,7 +22,8 @@ from kernelwright.env.compiler.ir.nodes import (
     map_statements,
     statements,
 )
-from kernelwright.env.compiler.ir.queries import variables_of
+from kernelwright.env.compiler.ir.path import Path, conditions_in, loops_in, path_to
+from kernelwright.env.compiler.ir.queries import tensors_by_name, variables_of, writes
 from kernelwright.env.compiler.ir.simplify import TRUE, simplify, whole
 from kernelwright.env.compiler.poly.liveness import undefined_read
 from kernelwright.env.compiler.poly.region import (
@@ -31,7 +32,6 @@ from kernelwright.env.compiler.poly.region import (
     context_of,
     holds_first,
     interval_of,
-    tensors_of,
 )
 from kernelwright.env.compiler.poly.sums import (
     difference,
@@ -42,18 +42,15 @@ from kernelwright.env.compiler.poly.sums import (
 from kernelwright.env.compiler.schedule.defaults import spare_first
 from kernelwright.env.compiler.schedule.edit import find_loop, finish, taken_names
 from kernelwright.env.compiler.schedule.producer import (
-    Path,
     Producer,
     Span,
     find_temporary,
     moved_loads,
     narrowed,
-    path_to,
     producer_of,
     replaced_statement,
     with_replaced,
     without,
-    writes,
 )
 from kernelwright.env.compiler.schedule.window import check_single_valued, offsets_of
 
@@ -160,7 +157,7 @@ def _store(op: str, procedure: Procedure, tensor: str, loop: str | None) -> Proc
 
 def _site(op: str, procedure: Procedure, tensor: str, loop: str | None) -> _Site:
     allocate = find_temporary(op, procedure, tensor)
-    path = path_to(procedure.body, allocate) or ()
+    path = path_to(procedure.body, allocate)
     around = [node for node in path if isinstance(node, For)]
     where = "outside all loops"
     if loop is not None:
@@ -195,7 +192,7 @@ def _site(op: str, procedure: Procedure, tensor: str, loop: str | None) -> _Site
 
 def _box(site: _Site, axis: int, offset: Expr) -> Interval:
     """The places along an axis that the whole temporary has now."""
-    loops, conditions = _around(site.path)
+    loops, conditions = loops_in(site.path), conditions_in(site.path)
     var, extent = _axis_loop(site.producer, axis), site.producer.extents[axis]
     index = total(Var(var), offset)
     found = interval_of(index, (*loops, For(var, extent, Block(()))), conditions, site.around)
@@ -203,11 +200,6 @@ def _box(site: _Site, axis: int, offset: Expr) -> Interval:
         name = site.producer.tensor.name
         raise ScheduleError(site.op, f"the places of {name} on axis {axis} have no affine bounds")
     return found
-
-
-def _around(path: Path) -> tuple[tuple[For, ...], tuple[Expr, ...]]:
-    loops = tuple(node for node in path if isinstance(node, For))
-    return loops, tuple(node.condition for node in path if isinstance(node, If))
 
 
 def _axis_loop(producer: Producer, axis: int) -> str:
@@ -268,7 +260,7 @@ def _range(site: _Site, value: Expr) -> tuple[int | None, int | None]:
     """The least and the greatest value in all iterations of the loops between, where they are known
     numbers.
     """
-    loops, conditions = _around(site.path)
+    loops, conditions = loops_in(site.path), conditions_in(site.path)
     found = interval_of(value, loops, conditions, site.around)
     if found is None:
         return None, None
@@ -300,7 +292,7 @@ def _first(
             site.op, f"{site.producer.tensor.name} has {local.tensor.name} inside: store that first"
         )
     body = _renamed(_with_values(body, renamed), renamed)
-    loops, conditions = _around(site.path)
+    loops, conditions = loops_in(site.path), conditions_in(site.path)
     condition = holds_first(loops, conditions, site.around)
     if condition is None:
         raise ScheduleError(site.op, "whether there is a first iteration is not affine")
@@ -352,6 +344,6 @@ def _written_inputs(procedure: Procedure, site: _Site) -> list[Tensor]:
     """What the temporary is computed from and the loops between write."""
     return [
         tensor
-        for name, tensor in tensors_of(procedure).items()
+        for name, tensor in tensors_by_name(procedure).items()
         if name in site.producer.inputs and writes(site.between[0], name)
     ]

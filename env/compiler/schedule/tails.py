@@ -25,11 +25,16 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Tensor,
     Unary,
-    statements,
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.queries import expressions, stores, tensors_of
+from kernelwright.env.compiler.ir.queries import (
+    expressions,
+    stores,
+    temporaries,
+    tensors_by_name,
+    tensors_of,
+)
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.affine import context_set, from_extremum, greatest
 from kernelwright.env.compiler.poly.dependence import counterexample
@@ -74,8 +79,7 @@ def rounded_up(procedure: Procedure, loop: For, rounded: Expr) -> Procedure:
 
 def _check_values(procedure: Procedure, loop: For) -> None:
     """Refuse what may go wrong on numbers that no one meant to be computed."""
-    own = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
-    dtypes = {tensor.name: tensor.dtype for tensor in (*procedure.tensors, *own)}
+    dtypes = {name: tensor.dtype for name, tensor in tensors_by_name(procedure).items()}
     for store in stores(loop.body):
         computes = store.reduce is not None or isinstance(store.value, Binary | Unary)
         if dtypes[store.tensor] in INTEGERS and computes:
@@ -110,8 +114,7 @@ class _Extra:
         )
         self.iterations = beyond.intersect(model.domain)
         self._writes, self._reads = model.writes(), model.reads()
-        own = [s.tensor for s in statements(procedure.body) if isinstance(s, Allocate)]
-        self._temporaries = {tensor.name: tensor for tensor in own}
+        self._temporaries = {tensor.name: tensor for tensor in temporaries(procedure.body)}
 
     def check_writes(self) -> None:
         own = [

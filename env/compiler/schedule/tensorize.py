@@ -10,10 +10,10 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Tensor,
 )
+from kernelwright.env.compiler.ir.path import path_to
 from kernelwright.env.compiler.schedule.edit import find_loop, finish, replace_loop
 from kernelwright.env.compiler.schedule.instruction import InstructionError, find_instruction
 from kernelwright.env.compiler.schedule.match import MatchError, match
-from kernelwright.env.compiler.schedule.path import path_to
 
 
 def tensorize(procedure: Procedure, loop: str, instruction: str) -> Procedure:

@@ -25,18 +25,16 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
-    Load,
     LoopKind,
     Procedure,
     Stmt,
     statements,
-    walk,
 )
+from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.queries import mentions
+from kernelwright.env.compiler.ir.queries import has_loads, mentions
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.threads import own_memory, unordered
-from kernelwright.env.compiler.schedule.path import below
 
 _TOGETHER = (LoopKind.PARALLEL, LoopKind.VECTORIZED)
 
@@ -189,5 +187,5 @@ def _common(around: _Around, what: str) -> Iterator[str]:
         varying = next((name for name in sorted(bound) if mentions(decided, name)), None)
         if varying is not None and not (isinstance(node, For) and node.kind in THREAD_LEVELS):
             yield f"{what} is under {print_expr(decided)}, which differs between threads"
-        if any(isinstance(part, Load) for part in walk(decided)):
+        if has_loads(decided):
             yield f"{what} is under {print_expr(decided)}, which threads may read differently"

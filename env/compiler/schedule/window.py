@@ -25,11 +25,12 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
     walk,
 )
+from kernelwright.env.compiler.ir.path import path_to
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.queries import variables_of
+from kernelwright.env.compiler.ir.queries import variables_of, writes
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.sums import cancelled, is_whole, linear, replaced
-from kernelwright.env.compiler.schedule.producer import Producer, path_to, writes
+from kernelwright.env.compiler.schedule.producer import Producer
 
 
 def _leaves(node: Stmt, tensor: str) -> Iterator[Expr]:
@@ -134,7 +135,7 @@ def check_single_valued(
     # Every iteration of the loops around its allocation has a tensor of its own.
     own = (s for s in statements(procedure.body) if isinstance(s, Allocate))
     found = next((s for s in own if s.tensor.name == tensor), None)
-    around = () if found is None else path_to(procedure.body, found) or ()
+    around = () if found is None else path_to(procedure.body, found)
     fixed = {*procedure.extents, *(node.var for node in around if isinstance(node, For))}
     values = (_by_place(candidate, fixed) for candidate in stores)
     if not any(v is not None and all(_agrees(s, v) for s in stores) for v in values):

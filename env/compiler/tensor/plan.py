@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernelwright.env.compiler.ir import nodes
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.nodes import Const, Expr, For, If, Stmt, Store, substitute
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.demand import Box, Demand, UnboundedError, demand
-from kernelwright.env.compiler.poly.region import accesses
 from kernelwright.env.compiler.tensor.domain import Axis
 from kernelwright.env.compiler.tensor.expression import TensorError
 from kernelwright.env.compiler.tensor.func import Realization

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernelwright.env.compiler.ir import path, queries
 from kernelwright.env.compiler.ir.nodes import (
-    Allocate,
     For,
     If,
     Load,
@@ -25,17 +25,12 @@ def stages(procedure: Procedure) -> tuple[str, ...]:
 
 def temporaries(procedure: Procedure) -> tuple[str, ...]:
     """The temporaries of a procedure."""
-    return tuple(s.tensor.name for s in statements(procedure.body) if isinstance(s, Allocate))
+    return tuple(tensor.name for tensor in queries.temporaries(procedure.body))
 
 
 def loops_around(procedure: Procedure, name: str) -> tuple[str, ...]:
     """The loops that a loop is in, outermost first."""
-    inside = [
-        loop.var
-        for loop in loops(procedure)
-        if any(isinstance(s, For) and s.var == name for s in statements(loop.body))
-    ]
-    return tuple(inside)
+    return tuple(loop.var for loop in path.loops_around(procedure, name))
 
 
 def update_loops(procedure: Procedure, tensor: str) -> tuple[str, ...]:

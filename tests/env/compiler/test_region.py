@@ -22,8 +22,9 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
-from kernelwright.env.compiler.poly.region import context_of, region, regions, tensors_of
+from kernelwright.env.compiler.poly.region import context_of, region, regions
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
 
 I, J = Var("i"), Var("j")  # noqa: E741
@@ -105,7 +106,7 @@ def check(procedure, extents=None, *, exact=True):
         if loop is None:
             seen[tuple(sorted(extents.items()))] = []
         run(procedure.body, dict(extents), loop, start, seen)
-        for name, declared in tensors_of(procedure).items():
+        for name, declared in tensors_by_name(procedure).items():
             for kind in ("read", "write"):
                 box = region(procedure, loop, name, reads=kind == "read", writes=kind == "write")
                 for known, touched in seen.items():

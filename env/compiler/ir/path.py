@@ -1,4 +1,4 @@
-"""The way from a statement down to one inside it, and the chain of loops and guards around that."""
+"""The way from a statement down to one inside it, and the loops and guards around that."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Block,
     Call,
+    Expr,
     For,
     If,
     Procedure,
     Stmt,
 )
 
+Path = tuple[Stmt, ...]
 
-def path_to(root: Procedure | Stmt, wanted: str | Stmt) -> tuple[Stmt, ...]:
+
+def path_to(root: Procedure | Stmt, wanted: str | Stmt) -> Path:
     """The statements from the outermost down to the loop of a name, or to a statement; empty if it
     is not there.
     """
@@ -39,7 +42,22 @@ def below(node: Stmt) -> tuple[Stmt, ...]:
     return ()
 
 
-def chain_around(path: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def loops_around(root: Procedure | Stmt, name: str) -> tuple[For, ...]:
+    """The loops outside a loop, outermost first; none if there is no such loop."""
+    return loops_in(path_to(root, name)[:-1])
+
+
+def loops_in(path: Path) -> tuple[For, ...]:
+    """The loops of a path."""
+    return tuple(node for node in path if isinstance(node, For))
+
+
+def conditions_in(path: Path) -> tuple[Expr, ...]:
+    """The conditions of the guards of a path."""
+    return tuple(node.condition for node in path if isinstance(node, If))
+
+
+def chain_around(path: Path) -> Path:
     """The loops and guards at the end of a path (its last statement with those that contain
     nothing else).
     """
@@ -49,7 +67,7 @@ def chain_around(path: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return path[first:]
 
 
-def chain_inside(node: Stmt) -> tuple[Stmt, ...]:
+def chain_inside(node: Stmt) -> Path:
     """The loops and guards under a statement, each alone in the one before, and what is
     innermost.
     """
