@@ -160,7 +160,7 @@ def test_programs_that_never_write_a_schedule_are_refused(function, reason):
 
 
 def _choice():
-    from kernelwright.env.compiler.schedule.decision import Choice
+    from kernelwright.env.compiler.schedule.domain import Choice
 
     return Choice((1, 2))
 

@@ -1,4 +1,4 @@
-"""LoopIR's expressions in C, for one lane and for all lanes of a vectorized loop.
+"""LoopIR's expressions in C; `vectors` has those of all lanes at once.
 
 An `Expressions` knows the tensors in scope and keeps account of the helper functions and vector
 types that it has used.
@@ -13,7 +13,6 @@ from kernelwright.env.compiler.codegen.hoist import is_natural
 from kernelwright.env.compiler.codegen.memory import flat
 from kernelwright.env.compiler.codegen.stream import fence_helper, stream_helper
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
-from kernelwright.env.compiler.ir.linear import step_of
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
     Binary,
@@ -26,13 +25,11 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
-    substitute,
 )
-from kernelwright.env.compiler.ir.queries import mentions
-from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.runtime.call import C_TYPES
 
-_INFIX = {
+INFIX = {
     "add": ("+", 12),
     "sub": ("-", 12),
     "mul": ("*", 13),
@@ -48,17 +45,9 @@ _INFIX = {
 }
 # Binds tighter than any infix operator; 0 is a place where nothing needs brackets.
 TIGHT, LOOSE = 15, 0
-_VECTOR_OPS = ("add", "sub", "mul", "div")
 # C computes these in a wider type, so every result is cast back.
 _NARROW = ("int8", "int16", "uint8", "uint16", "float16")
 _MATH_NAMES = {"abs": "fabs", "round": "rint"}
-
-
-class Lanes:
-    """The vectorized loop being emitted."""
-
-    def __init__(self, var: str, count: int) -> None:
-        self.var, self.count = var, count
 
 
 class Expressions:
@@ -109,10 +98,10 @@ class Expressions:
                 return self._function("pow", (left, right), self._dtype(left))
             case Binary(op, left, right) if op in ARITHMETIC and self._dtype(left) in _NARROW:
                 return self._narrow(
-                    f"{self._wider(left)} {_INFIX[op][0]} {self._wider(right)}", node
+                    f"{self._wider(left)} {INFIX[op][0]} {self._wider(right)}", node
                 )
             case Binary(op, left, right):
-                sign, level = _INFIX[op]
+                sign, level = INFIX[op]
                 first = _wide(left) + self.scalar(left, TIGHT if _wide(left) else level)
                 text = f"{first} {sign} {self.scalar(right, level + 1)}"
                 return f"({text})" if level < outer else text
@@ -194,7 +183,7 @@ class Expressions:
         lanes = self.registers[tensor.name]
         kind = C_TYPES[tensor.dtype]
         if lanes > 1:
-            kind = self._vector_name(tensor.dtype, Lanes(tensor.name, lanes))
+            kind = self.vector_type(tensor.dtype, lanes)
         found = [names.register(tensor.name, i) for i in range(-(-count // lanes))]
         return f"{kind} {', '.join(found)};"
 
@@ -218,11 +207,11 @@ class Expressions:
         )
         return name
 
-    def stream(self, dtype: str, lanes: Lanes) -> str:
-        """The helper that stores all lanes past the caches."""
-        self._helpers |= {stream_helper(dtype, lanes.count), fence_helper()}
+    def stream(self, dtype: str, lanes: int) -> str:
+        """The helper that stores a vector past the caches."""
+        self._helpers |= {stream_helper(dtype, lanes), fence_helper()}
         self.streams = True
-        return names.stream(dtype, lanes.count)
+        return names.stream(dtype, lanes)
 
     def _integer_helper(self, op: str, dtype: str) -> str:
         name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)
@@ -243,61 +232,10 @@ class Expressions:
         """A function that the statements use."""
         self._helpers.add(text)
 
-    def has_vectors(self, dtype: str, lanes: Lanes) -> bool:
-        """Whether C has a vector type of that many lanes."""
-        return dtype not in ("bool", "float16") and lanes.count in (2, 4, 8, 16, 32, 64)
-
-    def vector(self, node: Expr, lanes: Lanes, dtype: str, outer: int = TIGHT) -> str | None:
-        """An expression for all lanes, None if it has no vector form."""
-        kind = self._vector_name(dtype, lanes)
-        if not mentions(node, lanes.var):
-            # x - 0 is x for every x, -0 included; x + 0 is not.
-            return f"({self.scalar(node)} - ({kind}){{}})"
-        match node:
-            case Load(tensor, indices):
-                if self.tensors[tensor].dtype != dtype:
-                    return None
-                if step_of(self.flat(tensor, indices), lanes.var) == 1:
-                    return self.vector_element(tensor, indices, lanes, const="const ")
-                parts = [self.scalar(_at(node, lanes.var, i), LOOSE) for i in range(lanes.count)]
-                return f"({kind}){{{', '.join(parts)}}}"
-            case Binary(op, left, right) if op in _VECTOR_OPS:
-                sign, level = _INFIX[op]
-                a = self._operand(left, lanes, dtype, level)
-                b = self._operand(right, lanes, dtype, level + 1)
-                if a is None or b is None:
-                    return None
-                return f"({a} {sign} {b})" if level < outer else f"{a} {sign} {b}"
-            case Unary("neg", operand):
-                text = self.vector(operand, lanes, dtype)
-                return None if text is None else f"(-{text})"
-        return None
-
-    def _operand(self, node: Expr, lanes: Lanes, dtype: str, outer: int) -> str | None:
-        """An operand of a vector operation; C broadcasts a scalar beside a vector."""
-        if mentions(node, lanes.var):
-            return self.vector(node, lanes, dtype, outer)
-        return self.scalar(node, outer)
-
-    def _vector_name(self, dtype: str, lanes: Lanes) -> str:
-        self._vectors.add((dtype, lanes.count))
-        return names.vector_type(dtype, lanes.count)
-
-    def vector_element(
-        self, tensor: str, indices: tuple[Expr, ...], lanes: Lanes, *, const: str
-    ) -> str:
-        """The elements of all lanes, which lie side by side, to read or to write."""
-        if tensor in self.registers:
-            first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
-            assert isinstance(first, Const)
-            return names.register(tensor, int(first.value) // self.registers[tensor])
-        kind = self._vector_name(self.tensors[tensor].dtype, lanes)
-        return f"*({const}{kind} *)({self.first_lane(tensor, indices, lanes)})"
-
-    def first_lane(self, tensor: str, indices: tuple[Expr, ...], lanes: Lanes) -> str:
-        """The address of the first lane's element."""
-        first = simplify(substitute(self.flat(tensor, indices), {lanes.var: whole(0)}))
-        return f"{tensor} + {self.scalar(first, 12)}"
+    def vector_type(self, dtype: str, lanes: int) -> str:
+        """The type of vectors, declared where it is used."""
+        self._vectors.add((dtype, lanes))
+        return names.vector_type(dtype, lanes)
 
 
 def _wide(node: Expr) -> str:
@@ -333,7 +271,3 @@ def _literal(value: float | int | bool, dtype: str) -> str:
         return f"((_Float16){text})"
     suffix = "f" if dtype == "float32" and text[0] not in "NI(" else ""
     return f"({text}{suffix})" if text.startswith("-") else f"{text}{suffix}"
-
-
-def _at(node: Expr, var: str, value: int) -> Expr:
-    return simplify(substitute(node, {var: whole(value)}))

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kernelwright.env.compiler.codegen.errors import CodegenError
-from kernelwright.env.compiler.codegen.expression import LOOSE, Lanes
+from kernelwright.env.compiler.codegen.expression import LOOSE
 from kernelwright.env.compiler.codegen.memory import touches
 from kernelwright.env.compiler.codegen.stream import can_stream
 from kernelwright.env.compiler.codegen.unrolled import copies, number, with_value
+from kernelwright.env.compiler.codegen.vectors import Lanes, Vectors
 from kernelwright.env.compiler.codegen.writer import Writer
 from kernelwright.env.compiler.ir.linear import step_of
 from kernelwright.env.compiler.ir.nodes import (
@@ -50,6 +51,7 @@ class LaneStatements:
     def __init__(self, writer: Writer, scalars: Scalars) -> None:
         self._writer = writer
         self._expressions = writer.expressions
+        self._vectors = Vectors(writer.expressions)
         self._scalars = scalars
 
     def vectorized(self, loop: For) -> None:
@@ -112,16 +114,16 @@ class LaneStatements:
         tensor, indices, reduce = node.tensor, node.indices, node.reduce
         expressions = self._expressions
         dtype = expressions.tensors[tensor].dtype
-        if not expressions.has_vectors(dtype, lanes) or reduce not in (None, "add", "mul"):
+        if not self._vectors.exist(dtype, lanes) or reduce not in (None, "add", "mul"):
             return None
         if step_of(expressions.flat(tensor, indices), lanes.var) != 1:
             return None
-        text = expressions.vector(node.value, lanes, dtype, LOOSE)
+        text = self._vectors.value(node.value, lanes, dtype, LOOSE)
         if text is None:
             return None
-        target = expressions.vector_element(tensor, indices, lanes, const="")
+        target = self._vectors.element(tensor, indices, lanes, const="")
         in_memory = tensor not in expressions.registers
         if node.stream and in_memory and reduce is None and can_stream(dtype, lanes.count):
-            helper = expressions.stream(dtype, lanes)
-            return f"{helper}({expressions.first_lane(tensor, indices, lanes)}, {text});"
+            helper = expressions.stream(dtype, lanes.count)
+            return f"{helper}({self._vectors.first_lane(tensor, indices, lanes)}, {text});"
         return self._writer.store(target, tensor, text, reduce)

@@ -26,7 +26,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Tensor,
 )
-from kernelwright.env.compiler.ir.path import conditions_in, loops_in, path_to
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
@@ -38,24 +37,9 @@ from kernelwright.env.compiler.poly.affine import (
     least,
     length,
 )
+from kernelwright.env.compiler.poly.context import Context, context_of, known, values_over
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.sums import linear
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What stays fixed around a statement: extents, loops from the outside in, and the guards that
-    hold there.
-    """
-
-    extents: tuple[str, ...] = ()
-    loops: tuple[For, ...] = ()
-    conditions: tuple[Expr, ...] = ()
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of all that is fixed."""
-        return (*self.extents, *(loop.var for loop in self.loops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +84,6 @@ class Region:
     def __str__(self) -> str:
         box = f"{self.tensor}[{', '.join(map(str, self.axes))}]"
         return box if self.condition == TRUE else f"{box} if {print_expr(self.condition)}"
-
-
-def context_of(procedure: Procedure, loop: str | None) -> Context:
-    """What is fixed inside the body of a loop; the extents alone where ``loop`` is None.
-
-    Raises:
-        KeyError: if there is no such loop.
-    """
-    if loop is None:
-        return Context(procedure.extents)
-    path = path_to(procedure, loop)
-    if not path:
-        raise KeyError(loop)
-    return Context(procedure.extents, loops_in(path), conditions_in(path))
 
 
 def region(
@@ -168,7 +138,7 @@ def region_of(
     )
     if not found:
         return None
-    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    context = known(around)
     touched = _domain(found, around)
     intervals = []
     for axis, size in enumerate(tensor.shape):
@@ -198,12 +168,12 @@ def interval_of(
     index = linear(index).expression()
     if affine_text(index) is None:
         return None
-    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
-    values = _values(loops, conditions, (linear(index),), around)
-    known = values.dim_has_lower_bound(isl.dim_type.set, 0) and not values.is_empty()
-    if not known or not values.dim_has_upper_bound(isl.dim_type.set, 0):
+    context = known(around)
+    values = values_over(loops, conditions, (linear(index),), around)
+    some = values.dim_has_lower_bound(isl.dim_type.set, 0) and not values.is_empty()
+    if not some or not values.dim_has_upper_bound(isl.dim_type.set, 0):
         return None
-    plain = _values(loops, conditions, (linear(index),), Context(around.parameters))
+    plain = values_over(loops, conditions, (linear(index),), Context(around.parameters))
     return _interval((values, values), (plain, plain), context, around)
 
 
@@ -212,7 +182,7 @@ def box_of(name: str, values: isl.Set, around: Context) -> tuple[Region, bool]:
 
     Every axis of the set must be bounded.
     """
-    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    context = known(around)
     values = values.intersect_params(context).coalesce()
     count = values.dim(isl.dim_type.set)
     intervals, box = [], isl.Set.universe(values.get_space())
@@ -237,13 +207,13 @@ def holds_first(
     texts = [condition_text(condition) for condition in conditions]
     texts += [condition_text(Binary("lt", whole(0), loop.extent)) for loop in loops]
     texts += [f"{isl_name(loop.var)} = 0" for loop in loops]
-    known = [text for text in texts if text is not None]
-    if len(known) < len(texts):
+    if None in texts:
         return None
     names = ", ".join(isl_name(loop.var) for loop in loops)
     parameters = ", ".join(map(isl_name, around.parameters))
-    bound = f"exists {names}: {' and '.join(known)}" if names else " and ".join(known) or "true"
-    context = context_set(around.parameters, _limits(around.loops, around.conditions, around))
+    held = " and ".join(text for text in texts if text is not None)
+    bound = f"exists {names}: {held}" if names else held or "true"
+    context = known(around)
     first = isl.Set(f"[{parameters}] -> {{ : {bound} }}").intersect(context)
     return TRUE if context.is_subset(first) else from_set(first.gist_params(context))
 
@@ -260,7 +230,7 @@ def _domain(found: list[Access], around: Context) -> isl.Set:
     """The values of what is fixed for which anything is touched."""
     out = isl.Set.empty(context_set(around.parameters, ()).get_space())
     for loops, conditions in dict.fromkeys((a.loops, a.conditions) for a in found):
-        out = out.union(_values(loops, conditions, (), around).params())
+        out = out.union(values_over(loops, conditions, (), around).params())
     return out.coalesce()
 
 
@@ -277,9 +247,9 @@ def _ends(found: list[Access], axis: int, size: Expr, around: Context) -> tuple[
     low = high = isl.Set.empty(declared.get_space())
     for (loops, conditions, _), indices in groups.items():
         indices = sorted(set(indices), key=lambda index: index.constant)
-        ends = [_values(loops, conditions, (i,), around) for i in (indices[0], indices[-1])]
+        ends = [values_over(loops, conditions, (i,), around) for i in (indices[0], indices[-1])]
         if not all(end.is_subset(declared) for end in ends):
-            every = [_values(loops, conditions, (index,), around) for index in indices]
+            every = [values_over(loops, conditions, (index,), around) for index in indices]
             inside = isl.Set.empty(declared.get_space())
             for each in every:
                 inside = inside.union(each.intersect(declared))
@@ -288,47 +258,12 @@ def _ends(found: list[Access], axis: int, size: Expr, around: Context) -> tuple[
     return low.coalesce(), high.coalesce()
 
 
-def _values(
-    loops: tuple[For, ...],
-    conditions: tuple[Expr, ...],
-    indices: tuple[Linear, ...],
-    around: Context,
-) -> isl.Set:
-    """The values of expressions (none or one) over loops."""
-    texts = _limits((*around.loops, *loops), (*around.conditions, *conditions), around)
-    texts += [f"a{place} = {affine_text(i.expression())}" for place, i in enumerate(indices)]
-    inner = [isl_name(loop.var) for loop in loops]
-    condition = " and ".join(texts) or "true"
-    bound = f"exists {', '.join(inner)}: {condition}" if inner else condition
-    parameters = ", ".join(map(isl_name, around.parameters))
-    axes = ", ".join(f"a{place}" for place in range(len(indices)))
-    return isl.Set(f"[{parameters}] -> {{ [{axes}] : {bound} }}")
-
-
 def _declared(size: Expr, around: Context) -> isl.Set:
     """The indices that an axis has."""
     text = affine_text(size)
     parameters = ", ".join(map(isl_name, around.parameters))
     less = "" if text is None else f" and a0 < {text}"
     return isl.Set(f"[{parameters}] -> {{ [a0] : 0 <= a0{less} }}")
-
-
-def _limits(loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context) -> list[str]:
-    """Loop bounds and guards in isl's words; those that are not affine are left out."""
-    texts = [f"0 <= {isl_name(extent)}" for extent in around.extents]
-    for loop in loops:
-        texts.append(f"0 <= {isl_name(loop.var)}")
-        sizes = (affine_text(size) for size in _least_of(loop.extent))
-        texts += [f"{isl_name(loop.var)} < {size}" for size in sizes if size is not None]
-    return texts + [f"({t})" for t in map(condition_text, conditions) if t is not None]
-
-
-def _least_of(node: Expr) -> tuple[Expr, ...]:
-    """Expressions of which this is the least: what is below it is below each of them."""
-    match node:
-        case Binary("min", left, right):
-            return (*_least_of(left), *_least_of(right))
-    return (node,)
 
 
 def _unknown(found: list[Access], axis: int) -> str | None:

@@ -28,8 +28,8 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.affine import context_set
+from kernelwright.env.compiler.poly.context import Context, context_of
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.region import Context, context_of
 from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, less_than
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,

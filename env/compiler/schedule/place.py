@@ -29,18 +29,21 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.path import path_to
 from kernelwright.env.compiler.ir.queries import loads_from
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
-from kernelwright.env.compiler.poly.region import Region, context_of, region_of
+from kernelwright.env.compiler.poly.context import context_of
+from kernelwright.env.compiler.poly.region import Region, region_of
 from kernelwright.env.compiler.poly.sums import difference, replaced
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
-from kernelwright.env.compiler.schedule.producer import (
-    Producer,
+from kernelwright.env.compiler.schedule.narrow import (
     Span,
-    check_inputs,
-    find_temporary,
     moved_loads,
     narrowed,
-    producer_of,
     replaced_statement,
+)
+from kernelwright.env.compiler.schedule.producer import (
+    Producer,
+    check_inputs,
+    find_temporary,
+    producer_of,
     scope_of,
     without,
 )

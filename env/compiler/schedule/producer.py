@@ -9,8 +9,8 @@ its place alone, by one loop an axis.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.accesses import accesses
@@ -22,7 +22,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
-    Load,
     LoopKind,
     Prefetch,
     Procedure,
@@ -30,16 +29,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    children,
-    map_statements,
-    rebuild,
     statements,
 )
 from kernelwright.env.compiler.ir.path import Path
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import loads_from, temporaries, writes
 from kernelwright.env.compiler.ir.simplify import EMPTY, whole
-from kernelwright.env.compiler.poly.sums import difference, replaced, total
+from kernelwright.env.compiler.poly.sums import difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,88 +237,3 @@ def check_inputs(op: str, producer: Producer) -> None:
     for statement in producer.writers:
         if any(isinstance(s, Barrier) for s in statements(statement)):
             raise ScheduleError(op, f"{name} is computed across a barrier")
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of an axis: ``extent`` places from ``low`` on, found in memory at ``place`` and
-    after.
-    """
-
-    low: Expr
-    extent: Expr
-    place: Expr
-
-
-def narrowed(producer: Producer, spans: Mapping[int, Span]) -> tuple[Stmt, ...]:
-    """The statements that compute a part of a temporary, axis by axis."""
-    axes = dict(producer.axes)
-    name = producer.tensor.name
-    values = {var: total(spans[axis].low, Var(var)) for var, axis in axes.items() if axis in spans}
-    places = {var: spans[axis].place for var, axis in axes.items() if axis in spans}
-
-    def place_of(index: Expr) -> Expr:
-        if isinstance(index, Var) and index.name in places:
-            return total(places[index.name], index)
-        return index
-
-    def build(node: Stmt) -> Stmt:
-        match node:
-            case Store(tensor, indices, value, reduce, stream):
-                put = tuple(place_of(i) if tensor == name else replaced(i, values) for i in indices)
-                return Store(tensor, put, replaced(value, values), reduce, stream)
-            case For(var, extent, body, kind):
-                span = spans.get(axes[var]) if var in axes else None
-                size = span.extent if span is not None else replaced(extent, values)
-                return For(var, size, build(body), kind)
-            case Block(items):
-                return Block(tuple(build(item) for item in items))
-            case Allocate(tensor, body):
-                return Allocate(tensor, build(body))
-            case If(condition, then):
-                return If(replaced(condition, values), build(then))
-        return map_statements(node, lambda e: replaced(e, values))
-
-    return tuple(build(writer) for writer in producer.writers)
-
-
-def moved_loads(node: Stmt, tensor: str, offsets: Mapping[int, Expr]) -> Stmt:
-    """A statement that finds a tensor's elements ``offsets`` further on, axis by axis."""
-
-    def move(expression: Expr) -> Expr:
-        below = children(expression)
-        new = tuple(move(child) for child in below)
-        changed = any(a is not b for a, b in zip(new, below, strict=True))
-        out = rebuild(expression, new) if changed else expression
-        if isinstance(out, Load) and out.tensor == tensor:
-            at = tuple(
-                total(index, offsets[axis]) if axis in offsets else index
-                for axis, index in enumerate(out.indices)
-            )
-            return Load(tensor, at)
-        return out
-
-    return map_statements(node, move)
-
-
-def replaced_statement(procedure: Procedure, old: Stmt, new: Stmt) -> Procedure:
-    """The procedure with one statement replaced."""
-    return replace(procedure, body=with_replaced(procedure.body, old, new))
-
-
-def with_replaced(node: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    """A statement with one in it replaced."""
-    if node is old:
-        return new
-    match node:
-        case Block(items):
-            return Block(tuple(with_replaced(item, old, new) for item in items))
-        case Allocate(tensor, body):
-            return Allocate(tensor, with_replaced(body, old, new))
-        case For(var, extent, body, kind):
-            return For(var, extent, with_replaced(body, old, new), kind)
-        case If(condition, then):
-            return If(condition, with_replaced(then, old, new))
-        case Call(instruction, body):
-            return Call(instruction, with_replaced(body, old, new))
-    return node

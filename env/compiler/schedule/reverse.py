@@ -21,21 +21,20 @@ from kernelwright.env.compiler.ir.path import path_to
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name, writes
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
+from kernelwright.env.compiler.poly.context import context_of
 from kernelwright.env.compiler.poly.liveness import late_write
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
-from kernelwright.env.compiler.poly.region import Region, box_of, context_of
+from kernelwright.env.compiler.poly.region import Region, box_of
 from kernelwright.env.compiler.poly.sums import difference
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
+from kernelwright.env.compiler.schedule.narrow import Span, narrowed, with_replaced
 from kernelwright.env.compiler.schedule.place import check_lanes
 from kernelwright.env.compiler.schedule.producer import (
     Producer,
-    Span,
     find_temporary,
     inputs_of,
-    narrowed,
     producer_of,
     scope_of,
-    with_replaced,
     without,
 )
 

@@ -20,7 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.queries import writes
-from kernelwright.env.compiler.poly.region import Context, context_of
+from kernelwright.env.compiler.poly.context import Context, context_of
 from kernelwright.env.compiler.schedule.edit import find_loop, replace_loop
 
 Wrap: TypeAlias = Callable[[Stmt], Stmt]

@@ -25,14 +25,9 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.path import Path, conditions_in, loops_in, path_to
 from kernelwright.env.compiler.ir.queries import tensors_by_name, variables_of, writes
 from kernelwright.env.compiler.ir.simplify import TRUE, simplify, whole
+from kernelwright.env.compiler.poly.context import Context, context_of
 from kernelwright.env.compiler.poly.liveness import undefined_read
-from kernelwright.env.compiler.poly.region import (
-    Context,
-    Interval,
-    context_of,
-    holds_first,
-    interval_of,
-)
+from kernelwright.env.compiler.poly.region import Interval, holds_first, interval_of
 from kernelwright.env.compiler.poly.sums import (
     difference,
     linear,
@@ -41,15 +36,17 @@ from kernelwright.env.compiler.poly.sums import (
 )
 from kernelwright.env.compiler.schedule.defaults import spare_first
 from kernelwright.env.compiler.schedule.edit import find_loop, finish, taken_names
-from kernelwright.env.compiler.schedule.producer import (
-    Producer,
+from kernelwright.env.compiler.schedule.narrow import (
     Span,
-    find_temporary,
     moved_loads,
     narrowed,
-    producer_of,
     replaced_statement,
     with_replaced,
+)
+from kernelwright.env.compiler.schedule.producer import (
+    Producer,
+    find_temporary,
+    producer_of,
     without,
 )
 from kernelwright.env.compiler.schedule.window import check_single_valued, offsets_of

@@ -16,7 +16,8 @@ import numpy as np
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, loops
 from kernelwright.env.compiler.schedule import DIRECTIVES
-from kernelwright.env.compiler.schedule.decision import Choice, Decision, Domain, Tile, Value
+from kernelwright.env.compiler.schedule.decision import Decision
+from kernelwright.env.compiler.schedule.domain import Choice, Domain, Tile, Value
 from kernelwright.env.compiler.schedule.edit import constant_extent, find_loop
 from kernelwright.env.compiler.schedule.memo import Schedules
 from kernelwright.env.compiler.schedule.moves import spell

@@ -28,12 +28,8 @@ import numpy as np
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
-from kernelwright.env.compiler.schedule.decision import (
-    Decision,
-    Value,
-    decisions_of,
-    without_decisions,
-)
+from kernelwright.env.compiler.schedule.decision import Decision, decisions_of, without_decisions
+from kernelwright.env.compiler.schedule.domain import Value
 from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.trace import Trace, print_trace
 from kernelwright.env.options import OptionError

@@ -12,16 +12,13 @@ from programs import matmul
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.schedule.decision import (
     DECISIONS,
-    Choice,
     Decision,
-    Tile,
     decisions_of,
-    divisors,
     nearest_entry,
-    primes,
     read_decision,
     without_decisions,
 )
+from kernelwright.env.compiler.schedule.domain import Choice, Tile, divisors, primes
 from kernelwright.env.compiler.schedule.memo import Schedules
 from kernelwright.env.compiler.schedule.trace import apply, apply_trace, parse_trace, print_trace
 from kernelwright.env.records import dumps, loads

@@ -24,7 +24,8 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
-from kernelwright.env.compiler.poly.region import context_of, region, regions
+from kernelwright.env.compiler.poly.context import context_of
+from kernelwright.env.compiler.poly.region import region, regions
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
 
 I, J = Var("i"), Var("j")  # noqa: E741

@@ -1,6 +1,4 @@
-"""Directives about how memory is asked for and written, which change no value: prefetch and
-stream_store.
-"""
+"""prefetch: asking ahead for what a later iteration touches, which changes no value."""
 
 from __future__ import annotations
 
@@ -34,14 +32,11 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.queries import (
     is_total,
-    loads,
     mentions,
-    stores,
     temporaries,
-    tensors_by_name,
 )
 from kernelwright.env.compiler.ir.simplify import simplify, whole
-from kernelwright.env.compiler.schedule.copies import rewritten
+from kernelwright.env.compiler.schedule.access import find_tensor
 from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
@@ -55,45 +50,6 @@ from kernelwright.env.compiler.schedule.legal import of_kind
 
 LINE_BYTES = 64
 MAX_LOCALITY = 3
-
-
-def stream_store(procedure: Procedure, tensor: str) -> Procedure:
-    """Write an output past the caches (non-temporal stores), which saves reading its lines first
-    and leaves the caches to other data.
-
-    Before::
-
-        for i in 1024:
-          y[i] = x[i] * 2
-
-    After ``stream_store("y")``::
-
-        for i in 1024:
-          y[i] = x[i] * 2  # stream
-
-    Where the store is vectorized, its vectors are at least 16 bytes long and lie at whole multiples
-    of their length, it becomes a streaming store; elsewhere it stays an ordinary one.
-
-    Raises:
-        ScheduleError: if there is no such output, or the procedure reads it, by a load or by
-            combining with what is there.
-    """
-    found = _declared(procedure, "stream_store", tensor)
-    if found.role != "output":
-        raise ScheduleError("stream_store", f"expected an output, found {found.role} {tensor}")
-    if any(load.tensor == tensor for load in loads(procedure.body)):
-        raise ScheduleError("stream_store", f"{tensor} is read again in the procedure")
-    written = [store for store in stores(procedure.body) if store.tensor == tensor]
-    if any(store.reduce is not None for store in written):
-        reason = f"a store combines with what {tensor} has, which reads it again"
-        raise ScheduleError("stream_store", reason)
-
-    def statement(node: Stmt) -> Stmt:
-        mine = isinstance(node, Store) and node.tensor == tensor
-        return replace(node, stream=True) if mine and isinstance(node, Store) else node
-
-    body = rewritten(procedure.body, statement)
-    return finish("stream_store", replace(procedure, body=body))
 
 
 def prefetch(
@@ -128,7 +84,7 @@ def prefetch(
     """
     found = find_loop("prefetch", procedure, loop)
     of_kind("prefetch", found, LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED)
-    declared = _declared(procedure, "prefetch", tensor)
+    declared = find_tensor("prefetch", procedure, tensor)
     distance = whole_argument("prefetch", "a distance", distance)
     if whole_argument("prefetch", "a locality", locality, 0) > MAX_LOCALITY:
         raise ScheduleError("prefetch", f"expected a locality of 0 to 3, found {locality}")
@@ -321,16 +277,3 @@ def _inside(index: Expr, size: Expr) -> Expr:
     if isinstance(index, Const) and isinstance(size, Const) and 0 <= index.value < size.value:
         return index
     return simplify(Binary("max", whole(0), Binary("min", index, last)))
-
-
-def _declared(procedure: Procedure, op: str, name: str) -> Tensor:
-    """The tensor of a name.
-
-    Raises:
-        ScheduleError: if there is none; it lists those there are.
-    """
-    known = tensors_by_name(procedure)
-    if name not in known:
-        reason = f"expected one of the tensors {', '.join(known)}, found {name!r}"
-        raise ScheduleError(op, reason)
-    return known[name]
