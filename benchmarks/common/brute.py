@@ -19,6 +19,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
     Call,
+    Cast,
     Const,
     Expr,
     For,
@@ -148,6 +149,8 @@ class _Walk:
             case Load(tensor, indices):
                 place = tuple(self._whole(index, values) for index in indices)
                 return int(self._arrays[tensor][place])
+            case Cast(_, operand):
+                return self._whole(operand, values)
             case Binary(op, left, right):
                 a, b = self._whole(left, values), self._whole(right, values)
                 return int(_OPERATIONS[op](a, b))
