@@ -362,7 +362,7 @@ def _main(batch: Sequence[Scheduled], problem: Problem) -> str:
         )
         if tensor.role == "input":
             lines.append(
-                f"if (fread({tensor.name}, sizeof({kind}), {size}, in) != {size}) return 9;"
+                f"if (fread({tensor.name}, sizeof({kind}), {size}, kw_in) != {size}) return 9;"
             )
         names.append(tensor.name)
     lines += ["fclose(kw_in);", "switch (atoi(words[1])) {"]
