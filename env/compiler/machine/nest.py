@@ -136,6 +136,9 @@ def _accesses(
     arrays: dict[str, Array],
     trips: dict[str, float],
 ) -> Iterator[Access]:
+    """Every access with the share of iterations that make it. Unlike `ir.accesses` it has both
+    sides of a choice, with no share of their own.
+    """
     share = guards.share
 
     def reads(*expressions: Expr) -> Iterator[Access]:

@@ -130,6 +130,7 @@ def _timed(
     position: Position,
     known: Known,
 ) -> Iterator[Access]:
+    """Every access; beside what `ir.accesses` has, its place in program order and its store."""
     of = node if isinstance(node, Store) else None
 
     def reads(*roots: Expr) -> Iterator[Access]:

@@ -224,7 +224,7 @@ def schedule_of(
 
 def context_of(procedure: Procedure, around: Sequence[For]) -> isl.Set:
     """What is known where the loops ``around`` run: extents are not negative, and their variables
-    within their bounds.
+    within their bounds. These alone; `poly.context` has guards, too.
     """
     names = [*procedure.extents, *(loop.var for loop in around)]
     held = [f"{isl_name(name)} >= 0" for name in procedure.extents] + _within(around)

@@ -150,6 +150,9 @@ def _guards(access: _Access) -> list[Expr]:
 def _accesses(
     node: Stmt, tensor: str, around: tuple[For, ...], guards: tuple[Expr, ...]
 ) -> Iterator[_Access]:
+    """Every access of a tensor. Unlike `ir.accesses` it has guards apart from choices: guards are
+    asked again around a prefetch, choices only make it uncertain.
+    """
     match node:
         case For(_, extent, body, _):
             yield from _reads(extent, tensor, around, guards)
