@@ -50,11 +50,14 @@ class Linear:
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """The sum with a multiple of another form."""
+        constant = self.constant + factor * other.constant
+        if not other.terms:
+            return Linear(constant, self.terms)
         terms = dict(self.terms)
         for term, times in other.terms:
             terms[term] = terms.get(term, 0) + factor * times
         kept = tuple((term, times) for term, times in terms.items() if times)
-        return Linear(self.constant + factor * other.constant, kept)
+        return Linear(constant, kept)
 
     def shifted(self, amount: int) -> Linear:
         """The sum with a number."""

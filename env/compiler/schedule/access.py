@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import ScheduleError
@@ -30,6 +30,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
+from kernelwright.env.compiler.schedule.defaults import numbered_name
 from kernelwright.env.compiler.schedule.edit import taken_names
 from kernelwright.env.compiler.schedule.ranges import Ranges
 
@@ -76,19 +77,11 @@ def new_tensor_name(op: str, procedure: Procedure, given: str, usual: str) -> st
     """
     taken = taken_names(procedure)
     if given == "":
-        return spare_name(usual, taken)
+        return numbered_name(usual, taken)
     proper = isinstance(given, str) and given.isidentifier() and given.isascii()
     if not proper or given in taken or not is_free(given):
         raise ScheduleError(op, f"expected a free name for a tensor, found {given!r}")
     return given
-
-
-def spare_name(usual: str, taken: Collection[str]) -> str:
-    """The usual name, with the first number behind it that makes it free if it is taken."""
-    name, number = usual, 2
-    while name in taken or not is_free(name):
-        name, number = f"{usual}{number}", number + 1
-    return name
 
 
 def rewritten(

@@ -32,7 +32,8 @@ from kernelwright.env.compiler.ir.simplify import EMPTY, TRUE, simplify, simplif
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.definedness import undefined_read
 from kernelwright.env.compiler.poly.region import Interval, Region
-from kernelwright.env.compiler.schedule.access import Element, rewritten, spare_name
+from kernelwright.env.compiler.schedule.access import Element, rewritten
+from kernelwright.env.compiler.schedule.defaults import numbered_name
 from kernelwright.env.compiler.schedule.edit import check_kinds
 from kernelwright.env.compiler.schedule.layout import Layout
 from kernelwright.env.compiler.schedule.ranges import Ranges, bounds, linear
@@ -156,9 +157,9 @@ def loops_over(shape: Sequence[Expr], stem: str, taken: Collection[str], lanes: 
     stored: list[Linear] = []
     kind = LoopKind.SERIAL if lanes is None else LoopKind.UNROLLED
     for axis, size in enumerate(shape):
-        name, index = spare_name(f"{stem}{axis}", taken), Linear(0)
+        name, index = numbered_name(f"{stem}{axis}", taken), Linear(0)
         if lanes is not None and lanes > 1 and axis == len(shape) - 1:
-            outer, inner = spare_name(f"{name}o", taken), spare_name(f"{name}i", taken)
+            outer, inner = numbered_name(f"{name}o", taken), numbered_name(f"{name}i", taken)
             blocks = simplify(Binary("floordiv", size, whole(lanes)))
             if blocks != whole(1):
                 loops.append(For(outer, blocks, EMPTY, kind))

@@ -62,8 +62,13 @@ def copied_name(name: str, ending: str, taken: Collection[str] = ()) -> str:
     """The first name of a copy of a loop or temporary that is not taken: ``i_tail``,
     ``i_tail2`` and so on.
     """
-    copies = (f"{name}_{ending}{number if number > 1 else ''}" for number in count(1))
-    return next(copy for copy in copies if is_free(copy) and copy not in taken)
+    return numbered_name(f"{name}_{ending}", taken)
+
+
+def numbered_name(usual: str, taken: Collection[str]) -> str:
+    """The usual name, with the first number behind it that makes it free if it is taken."""
+    names = (f"{usual}{number if number > 1 else ''}" for number in count(1))
+    return next(name for name in names if is_free(name) and name not in taken)
 
 
 def _spare(taken: Collection[str], *wanted: str) -> str:
