@@ -15,9 +15,10 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent / "common")
 
 import compiler_orders
+import compiler_times
 from table import print_groups
 
-MODULES = (compiler_orders,)
+MODULES = (compiler_orders, compiler_times)
 GROUPS = {name: group for module in MODULES for name, group in module.GROUPS.items()}
 
 if __name__ == "__main__":

@@ -1,0 +1,366 @@
+"""Quick proofs that dependences are kept: interval arithmetic on the distances between two
+iterations that touch one element, before isl is asked.
+
+Two accesses of a tensor meet where their indices are equal: one linear equation an axis, over the
+distances along the loops around both and the other loop variables. Ranges of the variables are
+narrowed by each equation in turn (bounds consistency; Banerjee, Dependence Analysis for
+Supercomputing, 1988, has the test for one equation), and an equation whose factors share a divisor
+that its number has not is never true. An empty range proves that the two never meet. What is not
+linear is left out, so an answer is "surely" or "not known", and only then is the exact one needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from math import gcd, inf
+from typing import TypeAlias
+
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Var, walk
+from kernelwright.env.compiler.poly.model import Instance, Model, Position
+from kernelwright.env.compiler.poly.sums import linear
+
+# Rounds of narrowing, one of which ends it where nothing changes; and how many pairs of accesses
+# are looked at before isl is quicker.
+ROUNDS = 4
+MAX_PAIRS = 600
+
+# A variable of a system: the distance along a loop around both iterations ("d"), the value of a
+# variable in the first ("x") or the second ("y"), an extent ("n"), or how far apart times are.
+_Name: TypeAlias = tuple[str, str]
+_Factors: TypeAlias = dict[_Name, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A sum of multiples of loop variables and extents."""
+
+    number: int
+    factors: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """An access of an instance: linear indices, None where they are not; whether it writes, and
+    whether it is a load of an expression.
+    """
+
+    instance: Instance
+    tensor: str
+    indices: tuple[_Form | None, ...]
+    is_write: bool
+    is_load: bool
+
+
+@dataclass(slots=True)
+class _System:
+    """Equations ``number + sum of factor * variable = 0`` over whole numbers in ranges."""
+
+    equations: list[tuple[tuple[tuple[_Name, int], ...], int]] = field(default_factory=list)
+    ranges: dict[_Name, tuple[float, float]] = field(default_factory=dict)
+    is_empty: bool = False
+
+    def copy(self) -> _System:
+        """A system of its own with the same equations and ranges."""
+        return _System(list(self.equations), dict(self.ranges), self.is_empty)
+
+    def equal(self, factors: _Factors, number: int) -> None:
+        """Ask that a sum is 0."""
+        terms = tuple((name, factor) for name, factor in factors.items() if factor)
+        if not terms:
+            self.is_empty = self.is_empty or number != 0
+            return
+        if number % gcd(*(factor for _, factor in terms)):
+            self.is_empty = True
+        self.equations.append((terms, number))
+
+    def within(self, name: _Name, low: float, high: float) -> None:
+        """Ask that a variable is in a range."""
+        least, greatest = self.ranges.get(name, (-inf, inf))
+        low, high = max(low, least), min(high, greatest)
+        self.ranges[name] = (low, high)
+        self.is_empty = self.is_empty or low > high
+
+    def holds_nothing(self) -> bool:
+        """Whether the equations surely have no common solution; narrows the ranges."""
+        for _ in range(ROUNDS):
+            if self.is_empty:
+                return True
+            before = dict(self.ranges)
+            for terms, number in self.equations:
+                self._narrow(terms, number)
+                if self.is_empty:
+                    return True
+            if self.ranges == before:
+                break
+        return False
+
+    def _narrow(self, terms: tuple[tuple[_Name, int], ...], number: int) -> None:
+        parts = []
+        for name, factor in terms:
+            low, high = self.ranges.get(name, (-inf, inf))
+            ends = factor * low, factor * high
+            parts.append(ends if factor > 0 else ends[::-1])
+        for place, (name, factor) in enumerate(terms):
+            others = parts[:place] + parts[place + 1 :]
+            least = number + sum(low for low, _ in others)
+            greatest = number + sum(high for _, high in others)
+            if factor < 0:
+                # factor * v = -rest, so that v = rest / |factor|
+                low, high = _ceil(least, -factor), _floor(greatest, -factor)
+            else:
+                low, high = _ceil(-greatest, factor), _floor(-least, factor)
+            self.within(name, low, high)
+
+
+def _floor(value: float, divisor: int) -> float:
+    return value // divisor if abs(value) != inf else value
+
+
+def _ceil(value: float, divisor: int) -> float:
+    return -(-value // divisor) if abs(value) != inf else value
+
+
+def carries_nothing(model: Model, loop: str) -> bool:
+    """Whether surely no two iterations of one run of a loop touch an element that one of them
+    writes.
+    """
+    inside = [i for i in model.instances if loop in i.variables]
+    meetings = _meetings(inside)
+    if meetings is None:
+        return False
+    for first, second in meetings:
+        system = _system(first, second)
+        for outer in first.instance.variables[: first.instance.variables.index(loop)]:
+            system.within(("d", outer), 0, 0)
+        for low, high in ((1, inf), (-inf, -1)):
+            apart = system.copy()
+            apart.within(("d", loop), low, high)
+            if not apart.holds_nothing():
+                return False
+    return True
+
+
+def keeps_order(
+    model: Model, positions: Mapping[str, Position], may_swap: Mapping[str, int]
+) -> bool:
+    """Whether surely no pair that touches one element, one of them writing, is turned around where
+    ``positions`` replaces places in time by instance name. Reductions of instances with one number
+    in ``may_swap`` commute.
+    """
+    meetings = _meetings(model.instances)
+    if meetings is None:
+        return False
+    for one, other in meetings:
+        groups = [may_swap.get(touch.instance.name) for touch in (one, other)]
+        commute = groups[0] is not None and groups[0] == groups[1]
+        if commute and not (one.is_load or other.is_load):
+            continue
+        if not (_keeps(one, other, positions) and _keeps(other, one, positions)):
+            return False
+    return True
+
+
+def _keeps(first: _Touch, second: _Touch, positions: Mapping[str, Position]) -> bool:
+    """Whether surely no iteration of the first instance that meets a later one of the second runs
+    at its time or after it in the new order.
+    """
+    system = _system(first, second)
+    if system.holds_nothing():
+        return True
+    ends = first.instance, second.instance
+    old = _differences(ends, {})
+    new = _differences(ends, positions)
+    if old is None or new is None:
+        return False
+    for before in _cases(system, old, 1, strict=True):
+        for after in _cases(before, new, -1, strict=False):
+            if not after.holds_nothing():
+                return False
+    return True
+
+
+def _cases(
+    system: _System, differences: Sequence[tuple[_Factors, int]], sign: int, *, strict: bool
+) -> Iterator[_System]:
+    """The ways in which a vector can be positive (``sign`` 1) or negative in lexicographic order,
+    and in which it can be 0 where that is not excluded; those that surely cannot be are left out.
+    """
+    current = system
+    for factors, number in differences:
+        if not factors:
+            # The places differ by a number, whatever the iteration.
+            if number * sign > 0:
+                yield current
+            if number:
+                return
+            continue
+        here = current.copy()
+        _bounded(here, factors, number, sign)
+        if not here.holds_nothing():
+            yield here
+        current = current.copy()
+        _bounded(current, factors, number, 0)
+        if current.holds_nothing():
+            return
+    if not strict:
+        yield current
+
+
+def _bounded(system: _System, factors: _Factors, number: int, sign: int) -> None:
+    """Ask that a sum is at least 1, at most -1, or 0."""
+    low, high = {1: (1, inf), -1: (-inf, -1), 0: (0, 0)}[sign]
+    if number == 0 and len(factors) == 1:
+        ((name, factor),) = factors.items()
+        if factor == 1:
+            system.within(name, low, high)
+            return
+    apart = ("t", str(len(system.equations)))
+    system.within(apart, low, high)
+    system.equal({**factors, apart: -1}, number)
+
+
+def _differences(
+    ends: tuple[Instance, Instance], positions: Mapping[str, Position]
+) -> list[tuple[_Factors, int]] | None:
+    """The second instance's place in time less the first's, part by part; None if a part is not
+    linear.
+    """
+    common = _common(*ends)
+    places = [positions.get(end.name, end.position) for end in ends]
+    length = max(map(len, places))
+    out = []
+    for a, b in zip(*(_padded(place, length) for place in places), strict=True):
+        before, after = _place(a, ends[0]), _place(b, ends[1])
+        if before is None or after is None:
+            return None
+        factors: _Factors = {}
+        _add(factors, before.factors, ends[0], common, is_first=True)
+        _add(factors, after.factors, ends[1], common, is_first=False)
+        kept = {name: factor for name, factor in factors.items() if factor}
+        out.append((kept, after.number - before.number))
+    return out
+
+
+def _padded(position: Position, length: int) -> Position:
+    return (*position, *[0] * (length - len(position)))
+
+
+def _place(part: str | int | Expr, instance: Instance) -> _Form | None:
+    if isinstance(part, str):
+        return _Form(0, {part: 1}) if part in instance.variables else None
+    return _Form(part, {}) if isinstance(part, int) else _form(part)
+
+
+def _add(
+    total: _Factors,
+    factors: Mapping[str, int],
+    instance: Instance,
+    common: frozenset[str],
+    *,
+    is_first: bool,
+) -> None:
+    """Add a form at the second of two iterations, or subtract one at the first. A common loop has
+    in the second its value in the first plus the distance. What is no loop is an extent, and the
+    same in both.
+    """
+    sign, side = (-1, "x") if is_first else (1, "y")
+    for variable, factor in factors.items():
+        if variable in common:
+            _plus(total, ("x", variable), sign * factor)
+            if not is_first:
+                _plus(total, ("d", variable), factor)
+        elif variable in instance.variables:
+            _plus(total, (side, variable), sign * factor)
+        else:
+            _plus(total, ("n", variable), sign * factor)
+
+
+def _plus(total: _Factors, name: _Name, factor: int) -> None:
+    total[name] = total.get(name, 0) + factor
+
+
+def _system(first: _Touch, second: _Touch) -> _System:
+    """The equations of two accesses of one tensor that meet."""
+    system = _System()
+    one, other = first.instance, second.instance
+    common = _common(one, other)
+    for side, instance in (("x", one), ("y", other)):
+        for loop in instance.loops:
+            if side == "x" or loop.var not in common:
+                system.within((side, loop.var), 0, _last(loop.extent))
+    for loop in one.loops:
+        if loop.var in common:
+            last = _last(loop.extent)
+            system.within(("d", loop.var), -last, last)
+    private = (dict(i.private).get(first.tensor, ()) for i in (one, other))
+    for variable in set.intersection(*map(set, private)):
+        # Every iteration of the loops around its allocation has a temporary of its own.
+        system.within(("d", variable), 0, 0)
+    for a, b in zip(first.indices, second.indices, strict=True):
+        if a is not None and b is not None:
+            factors: _Factors = {}
+            _add(factors, a.factors, one, common, is_first=True)
+            _add(factors, b.factors, other, common, is_first=False)
+            system.equal(factors, b.number - a.number)
+    return system
+
+
+def _common(first: Instance, second: Instance) -> frozenset[str]:
+    """The loops around both instances."""
+    return frozenset(first.variables) & frozenset(second.variables)
+
+
+def _last(extent: Expr) -> float:
+    """The last value of a loop, infinite where no number bounds it."""
+    if isinstance(extent, Const):
+        return max(int(extent.value) - 1, 0)
+    if isinstance(extent, Binary) and extent.op == "min":
+        return min(_last(extent.left), _last(extent.right))
+    return inf
+
+
+def _meetings(instances: Sequence[Instance]) -> list[tuple[_Touch, _Touch]] | None:
+    """Pairs of accesses of one tensor, one of which writes; None if there are too many."""
+    by_tensor: dict[str, dict[object, _Touch]] = {}
+    for instance in instances:
+        for touch in _touches(instance):
+            indices = tuple(
+                None if i is None else (i.number, frozenset(i.factors.items()))
+                for i in touch.indices
+            )
+            # What an instance combines with is the element that it writes.
+            key = instance.name, indices, touch.is_load
+            by_tensor.setdefault(touch.tensor, {}).setdefault(key, touch)
+    found: list[tuple[_Touch, _Touch]] = []
+    for touches in by_tensor.values():
+        written = any(touch.is_write for touch in touches.values())
+        if written and len(found) + len(touches) ** 2 // 2 > MAX_PAIRS:
+            return None
+        pairs = combinations_with_replacement(touches.values(), 2) if written else ()
+        found += [pair for pair in pairs if pair[0].is_write or pair[1].is_write]
+    return found
+
+
+def _touches(instance: Instance) -> Iterator[_Touch]:
+    store = instance.store
+    forms = tuple(map(_form, store.indices))
+    yield _Touch(instance, store.tensor, forms, is_write=True, is_load=False)
+    extents = [loop.extent for loop in instance.loops]
+    for root in (store.value, *store.indices, *instance.conditions, *extents):
+        for node in walk(root):
+            if isinstance(node, Load):
+                forms = tuple(map(_form, node.indices))
+                yield _Touch(instance, node.tensor, forms, is_write=False, is_load=True)
+
+
+def _form(node: Expr) -> _Form | None:
+    """An index as a sum of multiples of variables, None if it is not one."""
+    total = linear(node)
+    factors = {}
+    for term, factor in total.terms:
+        if not isinstance(term, Var):
+            return None
+        factors[term.name] = factor
+    return _Form(total.number, factors)
