@@ -48,10 +48,10 @@ split('ji', 16, 'ju', 'jv')
 reorder('po', 'jo', 'io', 'pi', 'ii', 'ju', 'jv')
 pack('A', 'i p -> i/8 p i%8', '', 'heap')
 pack('B', 'p j -> j/32 p j%32', '', 'heap')
-cache_write('C', 'io', 'register')
 unroll('ii')
 unroll('ju')
 vectorize('jv')
+scalar_replacement('C', 'pi')
 parallel('jo')
 """
 # Schedules by problem; every step of each is timed.

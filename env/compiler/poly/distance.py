@@ -11,13 +11,14 @@ linear is left out, so an answer is "surely" or "not known", and only then is th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from math import gcd, inf
 from typing import TypeAlias
 
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Var, walk
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.model import Instance, Model, Position
 from kernelwright.env.compiler.poly.sums import linear
 
@@ -26,18 +27,21 @@ from kernelwright.env.compiler.poly.sums import linear
 ROUNDS = 4
 MAX_PAIRS = 600
 
-# A variable of a system: the distance along a loop around both iterations ("d"), the value of a
-# variable in the first ("x") or the second ("y"), an extent ("n"), or how far apart times are.
-_Name: TypeAlias = tuple[str, str]
+# A loop variable, an extent, or a term that is not linear in them.
+_Term: TypeAlias = str | Expr
+# A variable of a system: the distance between the values of a term of the loops around both
+# iterations ("d"), a value in the first ("x") or the second ("y"), what extents alone say ("n"), or
+# how far apart times are ("t").
+_Name: TypeAlias = tuple[str, _Term]
 _Factors: TypeAlias = dict[_Name, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A sum of multiples of loop variables and extents."""
+    """A sum of multiples of terms."""
 
     number: int
-    factors: Mapping[str, int]
+    factors: Mapping[_Term, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,7 @@ def _keeps(first: _Touch, second: _Touch, positions: Mapping[str, Position]) -> 
     new = _differences(ends, positions)
     if old is None or new is None:
         return False
+    _define(system, [name for factors, _ in (*old, *new) for name in factors], _common(*ends))
     for before in _cases(system, old, 1, strict=True):
         for after in _cases(before, new, -1, strict=False):
             if not after.holds_nothing():
@@ -216,7 +221,7 @@ def _bounded(system: _System, factors: _Factors, number: int, sign: int) -> None
         if factor == 1:
             system.within(name, low, high)
             return
-    apart = ("t", str(len(system.equations)))
+    apart: _Name = ("t", str(len(system.equations)))
     system.within(apart, low, high)
     system.equal({**factors, apart: -1}, number)
 
@@ -255,26 +260,58 @@ def _place(part: str | int | Expr, instance: Instance) -> _Form | None:
 
 def _add(
     total: _Factors,
-    factors: Mapping[str, int],
+    factors: Mapping[_Term, int],
     instance: Instance,
     common: frozenset[str],
     *,
     is_first: bool,
 ) -> None:
-    """Add a form at the second of two iterations, or subtract one at the first. A common loop has
-    in the second its value in the first plus the distance. What is no loop is an extent, and the
+    """Add a form at the second of two iterations, or subtract one at the first. A term of common
+    loops has in the second its value in the first plus the distance. What has no loop in it is the
     same in both.
     """
     sign, side = (-1, "x") if is_first else (1, "y")
-    for variable, factor in factors.items():
-        if variable in common:
-            _plus(total, ("x", variable), sign * factor)
+    for term, factor in factors.items():
+        around = _variables(term) & set(instance.variables)
+        if not around <= common:
+            _plus(total, (side, term), sign * factor)
+        elif around:
+            _plus(total, ("x", term), sign * factor)
             if not is_first:
-                _plus(total, ("d", variable), factor)
-        elif variable in instance.variables:
-            _plus(total, (side, variable), sign * factor)
+                _plus(total, ("d", term), factor)
         else:
-            _plus(total, ("n", variable), sign * factor)
+            _plus(total, ("n", term), sign * factor)
+
+
+def _variables(term: _Term) -> set[str]:
+    if isinstance(term, str):
+        return {term}
+    return {node.name for node in walk(term) if isinstance(node, Var)}
+
+
+def _define(system: _System, names: Collection[_Name], common: frozenset[str]) -> None:
+    """Say what is known of distances of terms that are not linear: with numerator f and divisor c,
+    that of f is c times that of the quotient plus that of the remainder; and what depends on
+    variables that do not change does not change.
+    """
+    for side, term in names:
+        if side != "d" or isinstance(term, str):
+            continue
+        match term:
+            case Binary("floordiv" | "mod", left, Const(value, "int64")) if int(value) > 0:
+                inside, divisor = _form(left), int(value)
+                if inside is None or not all(isinstance(each, str) for each in inside.factors):
+                    continue
+                by = whole(divisor)
+                quotient = ("d", Binary("floordiv", left, by))
+                rest = ("d", Binary("mod", left, by))
+                moved: _Factors = {("d", v): n for v, n in inside.factors.items() if v in common}
+                system.within(rest, 1 - divisor, divisor - 1)
+                system.equal({**moved, quotient: -divisor, rest: -1}, 0)
+            case _:
+                around = [("d", name) for name in _variables(term) & common]
+                if all(system.ranges.get(name) == (0, 0) for name in around):
+                    system.within(("d", term), 0, 0)
 
 
 def _plus(total: _Factors, name: _Name, factor: int) -> None:
@@ -304,6 +341,7 @@ def _system(first: _Touch, second: _Touch) -> _System:
             _add(factors, a.factors, one, common, is_first=True)
             _add(factors, b.factors, other, common, is_first=False)
             system.equal(factors, b.number - a.number)
+            _define(system, factors, common)
     return system
 
 
@@ -356,11 +394,14 @@ def _touches(instance: Instance) -> Iterator[_Touch]:
 
 
 def _form(node: Expr) -> _Form | None:
-    """An index as a sum of multiples of variables, None if it is not one."""
+    """A whole number as a sum, None if it reads memory."""
     total = linear(node)
-    factors = {}
+    factors: dict[_Term, int] = {}
     for term, factor in total.terms:
-        if not isinstance(term, Var):
+        if isinstance(term, Var):
+            factors[term.name] = factor
+        elif any(isinstance(part, Load) for part in walk(term)):
             return None
-        factors[term.name] = factor
+        else:
+            factors[term] = factor
     return _Form(total.number, factors)

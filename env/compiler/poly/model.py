@@ -228,6 +228,20 @@ def condition_text(node: Expr) -> str | None:
     return None
 
 
+def mattering(loops: tuple[For, ...], roots: tuple[Expr, ...]) -> tuple[For, ...]:
+    """The loops that some expressions depend on, and those that may not run at all: the others
+    change nothing, and each costs isl a variable to eliminate.
+    """
+    names = {node.name for root in roots for node in walk(root) if isinstance(node, Var)}
+    kept = []
+    for loop in reversed(loops):
+        always = isinstance(loop.extent, Const) and loop.extent.value > 0
+        if loop.var in names or not always:
+            names |= {node.name for node in walk(loop.extent) if isinstance(node, Var)}
+            kept.append(loop)
+    return tuple(reversed(kept))
+
+
 def build_model(procedure: Procedure) -> Model:
     """The model of a procedure."""
     found: list[Instance] = []

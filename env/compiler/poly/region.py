@@ -34,7 +34,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     children,
     statements,
-    walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import EMPTY, TRUE, whole
@@ -47,7 +46,7 @@ from kernelwright.env.compiler.poly.affine import (
     least,
     length,
 )
-from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name, mattering
 from kernelwright.env.compiler.poly.sums import Linear, linear
 
 
@@ -406,7 +405,7 @@ def _values(
     around: Context,
 ) -> isl.Set:
     """The values of expressions (none or one) over loops."""
-    loops = _mattering(loops, (*conditions, *(index.expression for index in indices)))
+    loops = mattering(loops, (*conditions, *(index.expression for index in indices)))
     texts = _limits((*around.loops, *loops), (*around.conditions, *conditions), around)
     texts += [f"a{place} = {affine_text(i.expression)}" for place, i in enumerate(indices)]
     inner = [isl_name(loop.var) for loop in loops]
@@ -415,20 +414,6 @@ def _values(
     parameters = ", ".join(map(isl_name, around.parameters))
     axes = ", ".join(f"a{place}" for place in range(len(indices)))
     return isl.Set(f"[{parameters}] -> {{ [{axes}] : {bound} }}")
-
-
-def _mattering(loops: tuple[For, ...], roots: tuple[Expr, ...]) -> tuple[For, ...]:
-    """The loops that some expressions depend on, and those that may not run at all: the others
-    change nothing, and each costs isl a variable to eliminate.
-    """
-    names = {node.name for root in roots for node in walk(root) if isinstance(node, Var)}
-    kept = []
-    for loop in reversed(loops):
-        always = isinstance(loop.extent, Const) and loop.extent.value > 0
-        if loop.var in names or not always:
-            names |= {node.name for node in walk(loop.extent) if isinstance(node, Var)}
-            kept.append(loop)
-    return tuple(reversed(kept))
 
 
 def _declared(size: Expr, around: Context) -> isl.Set:

@@ -21,7 +21,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
-from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.ir.simplify import simplify, simplify_top, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ def _inside(node: Expr) -> Expr:
     if isinstance(node, Binary) and node.op in ("min", "max") and is_whole(node):
         # One spelling of what is the same, the number first.
         operands = tuple(sorted(operands, key=lambda each: not isinstance(each, Const)))
-    return simplify(rebuild(node, operands))
+    unchanged = all(new is old for new, old in zip(operands, children(node), strict=True))
+    return simplify_top(node if unchanged else rebuild(node, operands))
 
 
 def cancelled(node: Expr) -> Expr:
