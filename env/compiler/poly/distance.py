@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, zip_longest
 from math import gcd, inf
 from typing import TypeAlias
 
@@ -42,6 +42,10 @@ class _Form:
 
     number: int
     factors: Mapping[_Term, int]
+
+
+_ZERO = _Form(0, {})
+_Times: TypeAlias = Mapping[str, list[_Form] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,54 @@ def carries_nothing(model: Model, loop: str) -> bool:
     return True
 
 
+def meets_within(model: Model, tensor: str, places: Mapping[str, tuple[str | int, ...]]) -> bool:
+    """Whether surely no two iterations touch an element of a tensor, one of them writing, unless
+    they are at one place: loop variables and numbers by instance name, equally many.
+    """
+    meetings = _meetings(model.instances, tensor)
+    if meetings is None:
+        return False
+    for first, second in meetings:
+        system = _system(first, second)
+        ends = first.instance, second.instance
+        apart = _differences(ends, [_forms(end, places[end.name]) for end in ends])
+        if apart is None:
+            return False
+        for factors, number in apart:
+            for sign in (1, -1):
+                other = system.copy()
+                _bounded(other, factors, number, sign)
+                if not other.holds_nothing():
+                    return False
+    return True
+
+
+def touched_only_after(model: Model, instance: Instance, shared: tuple[str, ...]) -> bool:
+    """Whether surely nothing else touches what an instance writes before it does, or at its time,
+    in the same iteration of the ``shared`` loops.
+    """
+    meetings = _meetings(model.instances, instance.store.tensor)
+    if meetings is None or instance.store.reduce is not None:
+        return False
+    for one, other in meetings:
+        for begin, touch in ((one, other), (other, one)):
+            is_itself = touch.instance is instance and touch.is_write
+            if begin.instance is not instance or not begin.is_write or is_itself:
+                continue
+            system = _system(touch, begin)
+            for loop in shared:
+                system.within(("d", loop), 0, 0)
+            ends = touch.instance, begin.instance
+            times = _differences(ends, [_forms(end, end.position) for end in ends])
+            if times is None:
+                return False
+            _define(system, [name for factors, _ in times for name in factors], _common(*ends))
+            cases = _cases(system, times, 1, strict=False)
+            if not all(case.holds_nothing() for case in cases):
+                return False
+    return True
+
+
 def keeps_order(
     model: Model, positions: Mapping[str, Position], may_swap: Mapping[str, int]
 ) -> bool:
@@ -156,17 +208,22 @@ def keeps_order(
     meetings = _meetings(model.instances)
     if meetings is None:
         return False
+    old = {i.name: _forms(i, i.position) for i in model.instances}
+    new = {
+        **old,
+        **{i.name: _forms(i, positions[i.name]) for i in model.instances if i.name in positions},
+    }
     for one, other in meetings:
         groups = [may_swap.get(touch.instance.name) for touch in (one, other)]
         commute = groups[0] is not None and groups[0] == groups[1]
         if commute and not (one.is_load or other.is_load):
             continue
-        if not (_keeps(one, other, positions) and _keeps(other, one, positions)):
+        if not (_keeps(one, other, old, new) and _keeps(other, one, old, new)):
             return False
     return True
 
 
-def _keeps(first: _Touch, second: _Touch, positions: Mapping[str, Position]) -> bool:
+def _keeps(first: _Touch, second: _Touch, old: _Times, new: _Times) -> bool:
     """Whether surely no iteration of the first instance that meets a later one of the second runs
     at its time or after it in the new order.
     """
@@ -174,13 +231,20 @@ def _keeps(first: _Touch, second: _Touch, positions: Mapping[str, Position]) -> 
     if system.holds_nothing():
         return True
     ends = first.instance, second.instance
-    old = _differences(ends, {})
-    new = _differences(ends, positions)
-    if old is None or new is None:
+    was = _differences(ends, [old[end.name] for end in ends])
+    if was is None:
         return False
-    _define(system, [name for factors, _ in (*old, *new) for name in factors], _common(*ends))
-    for before in _cases(system, old, 1, strict=True):
-        for after in _cases(before, new, -1, strict=False):
+    common = _common(*ends)
+    _define(system, [name for factors, _ in was for name in factors], common)
+    earlier = list(_cases(system, was, 1, strict=True))
+    if not earlier:
+        return True
+    now = _differences(ends, [new[end.name] for end in ends])
+    if now is None:
+        return False
+    for before in earlier:
+        _define(before, [name for factors, _ in now for name in factors], common)
+        for after in _cases(before, now, -1, strict=False):
             if not after.holds_nothing():
                 return False
     return True
@@ -227,19 +291,15 @@ def _bounded(system: _System, factors: _Factors, number: int, sign: int) -> None
 
 
 def _differences(
-    ends: tuple[Instance, Instance], positions: Mapping[str, Position]
+    ends: tuple[Instance, Instance], times: Sequence[list[_Form] | None]
 ) -> list[tuple[_Factors, int]] | None:
-    """The second instance's place in time less the first's, part by part; None if a part is not
-    linear.
-    """
+    """The second instance's place less the first's, part by part; None if a part is not known."""
     common = _common(*ends)
-    places = [positions.get(end.name, end.position) for end in ends]
-    length = max(map(len, places))
+    first, second = times
+    if first is None or second is None:
+        return None
     out = []
-    for a, b in zip(*(_padded(place, length) for place in places), strict=True):
-        before, after = _place(a, ends[0]), _place(b, ends[1])
-        if before is None or after is None:
-            return None
+    for before, after in zip_longest(first, second, fillvalue=_ZERO):
         factors: _Factors = {}
         _add(factors, before.factors, ends[0], common, is_first=True)
         _add(factors, after.factors, ends[1], common, is_first=False)
@@ -248,14 +308,18 @@ def _differences(
     return out
 
 
-def _padded(position: Position, length: int) -> Position:
-    return (*position, *[0] * (length - len(position)))
-
-
-def _place(part: str | int | Expr, instance: Instance) -> _Form | None:
-    if isinstance(part, str):
-        return _Form(0, {part: 1}) if part in instance.variables else None
-    return _Form(part, {}) if isinstance(part, int) else _form(part)
+def _forms(instance: Instance, position: Position) -> list[_Form] | None:
+    """A place in time part by part, None if a part reads memory or is another instance's loop."""
+    out = []
+    for part in position:
+        if isinstance(part, str):
+            form = _Form(0, {part: 1}) if part in instance.variables else None
+        else:
+            form = _Form(part, {}) if isinstance(part, int) else _form(part)
+        if form is None:
+            return None
+        out.append(form)
+    return out
 
 
 def _add(
@@ -359,11 +423,15 @@ def _last(extent: Expr) -> float:
     return inf
 
 
-def _meetings(instances: Sequence[Instance]) -> list[tuple[_Touch, _Touch]] | None:
+def _meetings(
+    instances: Sequence[Instance], tensor: str | None = None
+) -> list[tuple[_Touch, _Touch]] | None:
     """Pairs of accesses of one tensor, one of which writes; None if there are too many."""
     by_tensor: dict[str, dict[object, _Touch]] = {}
     for instance in instances:
         for touch in _touches(instance):
+            if tensor not in (None, touch.tensor):
+                continue
             indices = tuple(
                 None if i is None else (i.number, frozenset(i.factors.items()))
                 for i in touch.indices
