@@ -96,15 +96,10 @@ def _bound(values: isl.Set, context: isl.Set, plain: Plain, op: str, exact: isl.
     exact = exact.intersect_params(context).coalesce()
     pieces = [piece for _, piece in exact.get_pieces()]
     if len(pieces) > 1:
-        for some in (
-            lambda: _constraints(values if plain is None else plain(), op),
-            lambda: pieces,
-            lambda: _constraints(values, op),
-        ):
-            terms = _needed(some(), op, exact)
-            if terms:
-                return Extremum(op, exact, terms)
-        return Extremum(op, exact)
+        terms = _needed(_constraints(values if plain is None else plain(), op), op, exact)
+        terms = terms or _needed(pieces, op, exact)
+        terms = terms or _needed(_constraints(values, op), op, exact)
+        return Extremum(op, exact, terms)
     simpler = exact.gist_params(exact.domain()).get_pieces()
     return Extremum(op, exact, (simpler[0][1],))
 

@@ -34,6 +34,7 @@ from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.dependence import Conflict, counterexample
 from kernelwright.env.compiler.poly.distance import meets_within
+from kernelwright.env.compiler.poly.elements import touches
 from kernelwright.env.compiler.poly.model import (
     Model,
     Position,
@@ -108,6 +109,8 @@ def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Confli
         tensors = [name for name in tensors if not meets_within(model, name, places)]
         if not tensors:
             continue
+        some = tuple(i for i in model.instances if any(touches(i, name) for name in tensors))
+        model = Model(some, model.extents)
         one_thread = _equal_threads(model)
         for name in tensors:
             writes = model.writes(name)
