@@ -109,7 +109,7 @@ def _constraints(values: isl.Set, op: str) -> list[isl.Aff]:
     # What this loses makes the terms wrong at worst, and whether they are right is seen.
     values = values.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
     found = []
-    for constraint in values.polyhedral_hull().get_constraints():
+    for constraint in values.simple_hull().get_constraints():
         bounds = constraint.is_upper_bound if op == "min" else constraint.is_lower_bound
         if bounds(isl.dim_type.set, 0):
             aff = constraint.get_bound(isl.dim_type.set, 0)
