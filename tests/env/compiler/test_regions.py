@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from test_codegen import compiled, needs_cc
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.ir.interpret import interpret, whole_value
+from kernelwright.env.compiler.ir.evaluate import whole_value
+from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.poly.demand import demand
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.tensor import TensorError
