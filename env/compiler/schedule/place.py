@@ -27,7 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
 from kernelwright.env.compiler.poly.region import Region, accesses, context_of, region_of
-from kernelwright.env.compiler.poly.sums import difference, replaced
+from kernelwright.env.compiler.poly.sums import Replacing, difference
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.producer import (
     Producer,
@@ -111,6 +111,7 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
     store = _only_store(producer)
     places = [index.name for index in store.indices if isinstance(index, Var)]
     size = sum(1 for _ in walk(store.value))
+    put = Replacing()
 
     def expand(node: Expr) -> Expr:
         below = children(node)
@@ -118,7 +119,7 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
         changed = any(a is not b for a, b in zip(new, below, strict=True))
         out = rebuild(node, new) if changed else node
         if isinstance(out, Load) and out.tensor == tensor:
-            return replaced(store.value, dict(zip(places, out.indices, strict=True)))
+            return put.replaced(store.value, dict(zip(places, out.indices, strict=True)))
         return out
 
     body = without(allocate.body, producer.writers)
