@@ -12,28 +12,19 @@ linear is left out, so an answer is "surely" or "not known", and only then is th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations_with_replacement, zip_longest
-from math import gcd, inf
+from math import inf
 from typing import TypeAlias
 
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Var, walk
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.model import Instance, Model, Position
+from kernelwright.env.compiler.poly.narrowing import Factors, Name, System, Term
 from kernelwright.env.compiler.poly.sums import linear
 
-# Rounds of narrowing, one of which ends it where nothing changes; and how many pairs of accesses
-# are looked at before isl is quicker.
-ROUNDS = 4
+# How many pairs of accesses are looked at before isl is quicker.
 MAX_PAIRS = 600
-
-# A loop variable, an extent, or a term that is not linear in them.
-_Term: TypeAlias = str | Expr
-# A variable of a system: the distance between the values of a term of the loops around both
-# iterations ("d"), a value in the first ("x") or the second ("y"), what extents alone say ("n"), or
-# how far apart times are ("t").
-_Name: TypeAlias = tuple[str, _Term]
-_Factors: TypeAlias = dict[_Name, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class _Form:
     """A sum of multiples of terms."""
 
     number: int
-    factors: Mapping[_Term, int]
+    factors: Mapping[Term, int]
 
 
 _ZERO = _Form(0, {})
@@ -59,75 +50,6 @@ class _Touch:
     indices: tuple[_Form | None, ...]
     is_write: bool
     is_load: bool
-
-
-@dataclass(slots=True)
-class _System:
-    """Equations ``number + sum of factor * variable = 0`` over whole numbers in ranges."""
-
-    equations: list[tuple[tuple[tuple[_Name, int], ...], int]] = field(default_factory=list)
-    ranges: dict[_Name, tuple[float, float]] = field(default_factory=dict)
-    is_empty: bool = False
-
-    def copy(self) -> _System:
-        """A system of its own with the same equations and ranges."""
-        return _System(list(self.equations), dict(self.ranges), self.is_empty)
-
-    def equal(self, factors: _Factors, number: int) -> None:
-        """Ask that a sum is 0."""
-        terms = tuple((name, factor) for name, factor in factors.items() if factor)
-        if not terms:
-            self.is_empty = self.is_empty or number != 0
-            return
-        if number % gcd(*(factor for _, factor in terms)):
-            self.is_empty = True
-        self.equations.append((terms, number))
-
-    def within(self, name: _Name, low: float, high: float) -> None:
-        """Ask that a variable is in a range."""
-        least, greatest = self.ranges.get(name, (-inf, inf))
-        low, high = max(low, least), min(high, greatest)
-        self.ranges[name] = (low, high)
-        self.is_empty = self.is_empty or low > high
-
-    def holds_nothing(self) -> bool:
-        """Whether the equations surely have no common solution; narrows the ranges."""
-        for _ in range(ROUNDS):
-            if self.is_empty:
-                return True
-            before = dict(self.ranges)
-            for terms, number in self.equations:
-                self._narrow(terms, number)
-                if self.is_empty:
-                    return True
-            if self.ranges == before:
-                break
-        return False
-
-    def _narrow(self, terms: tuple[tuple[_Name, int], ...], number: int) -> None:
-        parts = []
-        for name, factor in terms:
-            low, high = self.ranges.get(name, (-inf, inf))
-            ends = factor * low, factor * high
-            parts.append(ends if factor > 0 else ends[::-1])
-        for place, (name, factor) in enumerate(terms):
-            others = parts[:place] + parts[place + 1 :]
-            least = number + sum(low for low, _ in others)
-            greatest = number + sum(high for _, high in others)
-            if factor < 0:
-                # factor * v = -rest, so that v = rest / |factor|
-                low, high = _ceil(least, -factor), _floor(greatest, -factor)
-            else:
-                low, high = _ceil(-greatest, factor), _floor(-least, factor)
-            self.within(name, low, high)
-
-
-def _floor(value: float, divisor: int) -> float:
-    return value // divisor if abs(value) != inf else value
-
-
-def _ceil(value: float, divisor: int) -> float:
-    return -(-value // divisor) if abs(value) != inf else value
 
 
 def carries_nothing(model: Model, loop: str) -> bool:
@@ -251,8 +173,8 @@ def _keeps(first: _Touch, second: _Touch, old: _Times, new: _Times) -> bool:
 
 
 def _cases(
-    system: _System, differences: Sequence[tuple[_Factors, int]], sign: int, *, strict: bool
-) -> Iterator[_System]:
+    system: System, differences: Sequence[tuple[Factors, int]], sign: int, *, strict: bool
+) -> Iterator[System]:
     """The ways in which a vector can be positive (``sign`` 1) or negative in lexicographic order,
     and in which it can be 0 where that is not excluded; those that surely cannot be are left out.
     """
@@ -277,7 +199,7 @@ def _cases(
         yield current
 
 
-def _bounded(system: _System, factors: _Factors, number: int, sign: int) -> None:
+def _bounded(system: System, factors: Factors, number: int, sign: int) -> None:
     """Ask that a sum is at least 1, at most -1, or 0."""
     low, high = {1: (1, inf), -1: (-inf, -1), 0: (0, 0)}[sign]
     if number == 0 and len(factors) == 1:
@@ -285,14 +207,14 @@ def _bounded(system: _System, factors: _Factors, number: int, sign: int) -> None
         if factor == 1:
             system.within(name, low, high)
             return
-    apart: _Name = ("t", str(len(system.equations)))
+    apart: Name = ("t", str(len(system.equations)))
     system.within(apart, low, high)
     system.equal({**factors, apart: -1}, number)
 
 
 def _differences(
     ends: tuple[Instance, Instance], times: Sequence[list[_Form] | None]
-) -> list[tuple[_Factors, int]] | None:
+) -> list[tuple[Factors, int]] | None:
     """The second instance's place less the first's, part by part; None if a part is not known."""
     common = _common(*ends)
     first, second = times
@@ -300,7 +222,7 @@ def _differences(
         return None
     out = []
     for before, after in zip_longest(first, second, fillvalue=_ZERO):
-        factors: _Factors = {}
+        factors: Factors = {}
         _add(factors, before.factors, ends[0], common, is_first=True)
         _add(factors, after.factors, ends[1], common, is_first=False)
         kept = {name: factor for name, factor in factors.items() if factor}
@@ -323,8 +245,8 @@ def _forms(instance: Instance, position: Position) -> list[_Form] | None:
 
 
 def _add(
-    total: _Factors,
-    factors: Mapping[_Term, int],
+    total: Factors,
+    factors: Mapping[Term, int],
     instance: Instance,
     common: frozenset[str],
     *,
@@ -347,13 +269,13 @@ def _add(
             _plus(total, ("n", term), sign * factor)
 
 
-def _variables(term: _Term) -> set[str]:
+def _variables(term: Term) -> set[str]:
     if isinstance(term, str):
         return {term}
     return {node.name for node in walk(term) if isinstance(node, Var)}
 
 
-def _define(system: _System, names: Collection[_Name], common: frozenset[str]) -> None:
+def _define(system: System, names: Collection[Name], common: frozenset[str]) -> None:
     """Say what is known of distances of terms that are not linear: with numerator f and divisor c,
     that of f is c times that of the quotient plus that of the remainder; and what depends on
     variables that do not change does not change.
@@ -369,7 +291,7 @@ def _define(system: _System, names: Collection[_Name], common: frozenset[str]) -
                 by = whole(divisor)
                 quotient = ("d", Binary("floordiv", left, by))
                 rest = ("d", Binary("mod", left, by))
-                moved: _Factors = {("d", v): n for v, n in inside.factors.items() if v in common}
+                moved: Factors = {("d", v): n for v, n in inside.factors.items() if v in common}
                 system.within(rest, 1 - divisor, divisor - 1)
                 system.equal({**moved, quotient: -divisor, rest: -1}, 0)
             case _:
@@ -378,13 +300,13 @@ def _define(system: _System, names: Collection[_Name], common: frozenset[str]) -
                     system.within(("d", term), 0, 0)
 
 
-def _plus(total: _Factors, name: _Name, factor: int) -> None:
+def _plus(total: Factors, name: Name, factor: int) -> None:
     total[name] = total.get(name, 0) + factor
 
 
-def _system(first: _Touch, second: _Touch) -> _System:
+def _system(first: _Touch, second: _Touch) -> System:
     """The equations of two accesses of one tensor that meet."""
-    system = _System()
+    system = System()
     one, other = first.instance, second.instance
     common = _common(one, other)
     for side, instance in (("x", one), ("y", other)):
@@ -401,7 +323,7 @@ def _system(first: _Touch, second: _Touch) -> _System:
         system.within(("d", variable), 0, 0)
     for a, b in zip(first.indices, second.indices, strict=True):
         if a is not None and b is not None:
-            factors: _Factors = {}
+            factors: Factors = {}
             _add(factors, a.factors, one, common, is_first=True)
             _add(factors, b.factors, other, common, is_first=False)
             system.equal(factors, b.number - a.number)
@@ -464,7 +386,7 @@ def _touches(instance: Instance) -> Iterator[_Touch]:
 def _form(node: Expr) -> _Form | None:
     """A whole number as a sum, None if it reads memory."""
     total = linear(node)
-    factors: dict[_Term, int] = {}
+    factors: dict[Term, int] = {}
     for term, factor in total.terms:
         if isinstance(term, Var):
             factors[term.name] = factor
