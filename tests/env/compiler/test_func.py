@@ -10,7 +10,8 @@ from test_codegen import compiled, needs_cc
 from test_schedule import random_trace
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.ir.interpret import InterpretError, interpret, whole_value
+from kernelwright.env.compiler.ir.evaluate import whole_value
+from kernelwright.env.compiler.ir.interpret import InterpretError, interpret
 from kernelwright.env.compiler.ir.nodes import loops
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.pipeline import lower as lower_procedure

@@ -14,7 +14,7 @@ from programs import elementwise, f32, mul
 from test_schedule import random_trace
 
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.ir.interpret import whole_value
+from kernelwright.env.compiler.ir.evaluate import whole_value
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
