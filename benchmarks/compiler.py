@@ -18,9 +18,10 @@ import compiler_facts
 import compiler_named
 import compiler_orders
 import compiler_random
+import compiler_times
 from table import print_groups
 
-MODULES = (compiler_facts, compiler_orders, compiler_random, compiler_named)
+MODULES = (compiler_facts, compiler_orders, compiler_random, compiler_times, compiler_named)
 GROUPS = {name: group for module in MODULES for name, group in module.GROUPS.items()}
 
 if __name__ == "__main__":

@@ -88,6 +88,11 @@ def simplify(node: Expr) -> Expr:
         simpler = tuple([simplify(child) for child in operands])
         if any(new is not old for new, old in zip(simpler, operands, strict=True)):
             node = rebuild(node, simpler)
+    return simplify_top(node)
+
+
+def simplify_top(node: Expr) -> Expr:
+    """The expression after all rules, where its operands have been through them already."""
     while True:
         again = _once(node)
         if again is node:

@@ -4,7 +4,7 @@ numbers in number of the shape.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import VerifyError
@@ -59,15 +59,16 @@ class Scope:
         Raises:
             VerifyError: if there is none; it lists the visible ones.
         """
-        found = dict(self.tensors).get(name)
-        if found is None:
-            known = ", ".join(n for n, _ in self.tensors) or "none"
-            raise VerifyError(self.where, f"one of the tensors {known}", repr(name))
-        return found
+        for known, found in self.tensors:
+            if known == name:
+                return found
+        listed = ", ".join(n for n, _ in self.tensors) or "none"
+        raise VerifyError(self.where, f"one of the tensors {listed}", repr(name))
 
     def under(self, step: str) -> Scope:
         """The same scope one step further down."""
-        return replace(self, where=f"{self.where} > {step}")
+        # Written out: every statement of every step of a schedule comes by.
+        return Scope(self.variables, self.extents, self.tensors, f"{self.where} > {step}")
 
 
 def verify(procedure: Procedure) -> Procedure:
@@ -114,10 +115,11 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
     for extent in tensor.shape:
         here = scope.under(f"shape of {tensor.name}")
         # Known where the kernel is called, so that an element's place never changes.
-        _whole(extent, replace(here, variables=scope.extents))
+        _whole(extent, Scope(scope.extents, scope.extents, scope.tensors, here.where))
         if has_loads(extent):
             raise VerifyError(here.where, "a shape known without reading memory", "a load")
-    return replace(scope, tensors=(*scope.tensors, (tensor.name, tensor)))
+    tensors = (*scope.tensors, (tensor.name, tensor))
+    return Scope(scope.variables, scope.extents, tensors, scope.where)
 
 
 def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
@@ -144,7 +146,8 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
             _whole(extent, here)
             if kind is LoopKind.VECTORIZED and not isinstance(extent, Const):
                 raise VerifyError(here.where, "a constant number of lanes", str(extent))
-            _statement(body, replace(here, variables=scope.variables | {var}), taken)
+            inside = Scope(scope.variables | {var}, scope.extents, scope.tensors, here.where)
+            _statement(body, inside, taken)
         case If(condition, then):
             here = scope.under("if")
             if type_of(condition, here) != "bool":
@@ -208,8 +211,9 @@ def type_of(node: Expr, scope: Scope) -> str:
                 raise VerifyError(scope.where, f"one of the variables {known}", repr(name))
             return "int64"
         case Load(tensor, indices):
-            _indices(scope.tensor(tensor), indices, scope)
-            return scope.tensor(tensor).dtype
+            source = scope.tensor(tensor)
+            _indices(source, indices, scope)
+            return source.dtype
         case Binary(op, left, right):
             return _binary(op, type_of(left, scope), type_of(right, scope), scope)
         case Unary(op, operand):

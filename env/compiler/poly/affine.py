@@ -6,8 +6,9 @@ others a choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -58,16 +59,19 @@ class Extremum:
     terms: tuple[isl.Aff, ...] = ()
 
 
-def least(values: isl.Set, context: isl.Set, plain: isl.Set) -> Extremum:
-    """The least number of a set, by its parameters; ``plain`` is the set where nothing is known of
-    them.
+Plain: TypeAlias = Callable[[], isl.Set] | None
+
+
+def least(values: isl.Set, context: isl.Set, plain: Plain = None) -> Extremum:
+    """The least number of a set, by its parameters; ``plain`` gives the set where nothing is known
+    of them, if that is another.
     """
     return _bound(values, context, plain, "max", values.dim_min(0))
 
 
-def greatest(values: isl.Set, context: isl.Set, plain: isl.Set) -> Extremum:
-    """The greatest number of a set, by its parameters; ``plain`` is the set where nothing is known
-    of them.
+def greatest(values: isl.Set, context: isl.Set, plain: Plain = None) -> Extremum:
+    """The greatest number of a set, by its parameters; ``plain`` gives the set where nothing is
+    known of them, if that is another.
     """
     return _bound(values, context, plain, "min", values.dim_max(0))
 
@@ -82,9 +86,7 @@ def length(low: Extremum, high: Extremum) -> Extremum:
     return Extremum("min", exact, _needed(differences, "min", exact))
 
 
-def _bound(
-    values: isl.Set, context: isl.Set, plain: isl.Set, op: str, exact: isl.PwAff
-) -> Extremum:
+def _bound(values: isl.Set, context: isl.Set, plain: Plain, op: str, exact: isl.PwAff) -> Extremum:
     """A bound with terms that need no case distinction, if some are right.
 
     What is known of the parameters specialises a bound: that the last of three tiles of 16 ends at
@@ -94,11 +96,10 @@ def _bound(
     exact = exact.intersect_params(context).coalesce()
     pieces = [piece for _, piece in exact.get_pieces()]
     if len(pieces) > 1:
-        for some in (_constraints(plain, op), pieces, _constraints(values, op)):
-            terms = _needed(some, op, exact)
-            if terms:
-                return Extremum(op, exact, terms)
-        return Extremum(op, exact)
+        terms = _needed(_constraints(values if plain is None else plain(), op), op, exact)
+        terms = terms or _needed(pieces, op, exact)
+        terms = terms or _needed(_constraints(values, op), op, exact)
+        return Extremum(op, exact, terms)
     simpler = exact.gist_params(exact.domain()).get_pieces()
     return Extremum(op, exact, (simpler[0][1],))
 

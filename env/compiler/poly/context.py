@@ -10,7 +10,7 @@ from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, Procedure
 from kernelwright.env.compiler.ir.path import conditions_in, loops_in, path_to
 from kernelwright.env.compiler.poly.affine import context_set
-from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name, mattering
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ def values_over(
     around: Context,
 ) -> isl.Set:
     """The values of expressions (none or one) over loops."""
+    loops = mattering(loops, (*conditions, *(index.expression() for index in indices)))
     texts = limits((*around.loops, *loops), (*around.conditions, *conditions), around)
     texts += [f"a{place} = {affine_text(i.expression())}" for place, i in enumerate(indices)]
     inner = [isl_name(loop.var) for loop in loops]

@@ -118,7 +118,8 @@ class Demand:
         rank = self.touched.dim(isl.dim_type.set)
         values = self.touched.project_out(isl.dim_type.set, axis + 1, rank - axis - 1)
         values = values.project_out(isl.dim_type.set, 0, axis)
-        low, high = least(values, context, values), greatest(values, context, values)
+        low = least(values, context)
+        high = greatest(values, context)
         size = from_extremum(length(low, high))
         return from_extremum(low), _at_least_zero(size, self.extents)
 

@@ -21,6 +21,7 @@ from kernelwright.env.compiler.ir.dtypes import INTEGERS
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name
+from kernelwright.env.compiler.poly.distance import carries_nothing, keeps_order
 from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
 
 
@@ -48,32 +49,28 @@ class Dependences:
     def __init__(self, procedure: Procedure) -> None:
         self.model: Model = build_model(procedure)
         self._dtypes = _dtypes(procedure)
-        if not self.model.instances:
-            return
+
+    @cached_property
+    def pairs(self) -> isl.UnionMap:
+        """All pairs, first the one that runs first."""
         writes, reads = self.model.writes(), self.model.reads()
         meet = writes.apply_range(writes.reverse())
         if not reads.is_empty():
             meet = meet.union(writes.apply_range(reads.reverse()))
             meet = meet.union(reads.apply_range(writes.reverse()))
         order = self.model.order()
-        self.pairs: isl.UnionMap = meet.intersect(order.lex_lt_union_map(order)).coalesce()
+        return meet.intersect(order.lex_lt_union_map(order)).coalesce()
 
     @cached_property
     def ordered(self) -> isl.UnionMap:
         """The pairs that must stay in their order: without reductions that commute."""
-        groups: dict[tuple[str, str], list[str]] = {}
-        for instance in self.model.instances:
-            store = instance.store
-            dtype = self._dtypes.get(store.tensor)
-            if store.reduce is not None and (
-                store.reassociable or regroups_exactly(store.reduce, dtype)
-            ):
-                groups.setdefault((store.tensor, store.reduce), []).append(instance.tuple_text)
+        groups = self._commuting
         if not groups:
             return self.pairs
         writes, loads = self.model.writes(), self.model.loads()
         meet = writes.apply_range(writes.reverse())
-        for texts in groups.values():
+        for instances in groups:
+            texts = [instance.tuple_text for instance in instances]
             members = isl.UnionSet(f"{self.model.parameters}{{ {'; '.join(texts)} }}")
             own = writes.intersect_domain(members)
             meet = meet.subtract(own.apply_range(own.reverse()))
@@ -82,9 +79,23 @@ class Dependences:
             meet = meet.union(loads.apply_range(writes.reverse()))
         return self.pairs.intersect(meet).coalesce()
 
+    @cached_property
+    def _commuting(self) -> tuple[tuple[Instance, ...], ...]:
+        """Reductions into one tensor that may change places."""
+        groups: dict[tuple[str, str], list[Instance]] = {}
+        for instance in self.model.instances:
+            store = instance.store
+            dtype = self._dtypes.get(store.tensor)
+            if store.reduce is not None and (
+                store.reassociable or regroups_exactly(store.reduce, dtype)
+            ):
+                groups.setdefault((store.tensor, store.reduce), []).append(instance)
+        return tuple(map(tuple, groups.values()))
+
     def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
         """A pair that another order runs the other way round, or None if the order is legal."""
-        if not self.model.instances:
+        groups = {i.name: place for place, group in enumerate(self._commuting) for i in group}
+        if keeps_order(self.model, positions, groups):
             return None
         order = self.model.order(positions)
         return counterexample(self.model, self.ordered.intersect(order.lex_ge_union_map(order)))
@@ -101,7 +112,7 @@ class Dependences:
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""
         inside = [i for i in self.model.instances if var in i.variables]
-        if not inside:
+        if not inside or carries_nothing(self.model, var):
             return None
         same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
         same_iteration = self._equal(inside, lambda i: (var,))

@@ -8,6 +8,7 @@ import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Load, walk
 from kernelwright.env.compiler.poly.dependence import Conflict, counterexample
+from kernelwright.env.compiler.poly.distance import touched_only_after
 from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
@@ -52,6 +53,8 @@ def touched_before(model: Model, instance: Instance, shared: tuple[str, ...]) ->
     """Another instance that touches an element no later than ``instance`` writes it, in the same
     iteration of the ``shared`` loops; None if there is none.
     """
+    if touched_only_after(model, instance, shared):
+        return None
     own = isl.UnionSet(f"{model.parameters}{{ {instance.tuple_text} }}")
     writes = model.writes()
     begin = writes.intersect_domain(own)

@@ -82,16 +82,94 @@ def exact_dependences(procedure: Procedure) -> ExactDependences:
         return ExactDependences(model, nothing, nothing, nothing)
     writes, order = model.writes().coalesce(), _short_order(model)
     # What is never written depends on nothing, and few pieces are faster than many.
-    reads = model.reads().intersect_range(writes.range()).coalesce()
+    reads = model.reads().intersect_range(writes.range())
+
+    often = _written_often(writes)
+    alone, reads = _written_once(model, writes, reads, often)
+    # Of a tensor whose elements are written once no write depends on another.
+    writes = writes.intersect_range(reads.range().universe().union(often))
 
     def nearest(touch: isl.UnionMap, schedule: isl.UnionMap) -> isl.UnionMap:
         """From the last write before each access in a schedule to the access."""
+        if touch.is_empty():
+            return touch.reverse().apply_range(touch)
         access = isl.UnionAccessInfo.from_sink(touch).set_must_source(writes)
-        return access.set_schedule_map(schedule).compute_flow().get_must_dependence().coalesce()
+        return access.set_schedule_map(schedule).compute_flow().get_must_dependence()
 
+    # What a reduction writes it also reads: the last write before one is that before the other.
+    both, only_read, only_written = _shared(reads, writes)
+    combined = nearest(both, order)
+    flow = nearest(only_read, order).union(combined)
+    output = nearest(only_written, order).union(combined)
     # The next write after a read is the last one before it where time runs backwards.
     anti = nearest(reads, _backwards(order)).reverse()
-    return ExactDependences(model, nearest(reads, order), anti, nearest(writes, order))
+    return ExactDependences(model, flow.coalesce().union(alone), anti.coalesce(), output.coalesce())
+
+
+def _written_once(
+    model: Model, writes: isl.UnionMap, reads: isl.UnionMap, often: isl.UnionSet
+) -> tuple[isl.UnionMap, isl.UnionMap]:
+    """The flow into reads of tensors whose elements one statement writes, each once, before any
+    other touches them: every stage of a pipeline. And the other reads, for which last writes are to
+    be found.
+    """
+    flow = others = isl.UnionMap("{ }")
+    for write in _maps(writes.subtract_range(often)):
+        touched = reads.intersect_range(isl.UnionSet.from_set(write.range()).universe())
+        pairs = isl.UnionMap.from_map(write).apply_range(touched.reverse())
+        before = _in_order(model, pairs)
+        # Not among them is what may run before the write, or between its iterations.
+        if before.n_map() == pairs.n_map():
+            flow = flow.union(before)
+        else:
+            others = others.union(touched)
+    return flow.coalesce(), others.union(reads.intersect_range(often)).coalesce()
+
+
+def _in_order(model: Model, pairs: isl.UnionMap) -> isl.UnionMap:
+    """The pairs of statements of which the first runs whole before the second."""
+    positions = {i.name: i.position for i in model.instances}
+    before = isl.UnionMap("{ }")
+    for each in _maps(pairs):
+        ends = (each.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
+        parts = zip(*(positions[end] for end in ends), strict=False)
+        apart = next(((a, b) for a, b in parts if a != b or isinstance(a, str)), (0, 0))
+        if all(isinstance(part, int) for part in apart) and apart[0] < apart[1]:
+            before = before.union(isl.UnionMap.from_map(each))
+    return before
+
+
+def _written_often(writes: isl.UnionMap) -> isl.UnionSet:
+    """The tensors with elements that may be written more than once."""
+    found: dict[str, list[isl.Map]] = {}
+    for each in _maps(writes):
+        found.setdefault(each.get_tuple_name(isl.dim_type.out), []).append(each)
+    often = isl.UnionSet("{ }")
+    for maps in found.values():
+        if len(maps) > 1 or not maps[0].is_injective():
+            often = often.union(isl.UnionSet.from_set(maps[0].range()).universe())
+    return often
+
+
+def _shared(
+    reads: isl.UnionMap, writes: isl.UnionMap
+) -> tuple[isl.UnionMap, isl.UnionMap, isl.UnionMap]:
+    """The accesses of statements that read of a tensor what they write of it, no more and no less;
+    the other reads and the other writes.
+    """
+    both = only_read = isl.UnionMap("{ }")
+    for read in _maps(reads):
+        written = writes.extract_map(read.get_space())
+        if read.is_equal(written):
+            both = both.union(isl.UnionMap.from_map(read))
+        else:
+            only_read = only_read.union(isl.UnionMap.from_map(read))
+    return both, only_read, writes.subtract(both)
+
+
+def _maps(pairs: isl.UnionMap) -> Iterator[isl.Map]:
+    found = pairs.get_map_list()
+    return (found.get_map(place) for place in range(found.n_map()))
 
 
 def _short_order(model: Model) -> isl.UnionMap:

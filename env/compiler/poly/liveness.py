@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 import islpy as isl
 
@@ -223,7 +224,40 @@ class Overwrites:
         """The least number of places that is right, None if none below ``most`` is."""
         if self.distances.is_empty():
             return 1
-        return next((f for f in range(1, most) if self.conflict(f) is None), None)
+        spans = _spans(self.distances)
+        if spans is None:
+            return next((f for f in range(1, most) if self.conflict(f) is None), None)
+        # A span from 1 up to some number has a multiple of every number up to that.
+        reached = [high for low, high in spans if low <= 1]
+        reached += [-low for low, high in spans if high >= -1]
+        start = max(0, *reached) + 1 if reached else 1
+        if start >= most:
+            return None
+        return next((f for f in range(int(start), most) if not _has_multiple(spans, f)), None)
+
+
+def _spans(numbers: isl.Set) -> list[tuple[float, float]] | None:
+    """The runs of whole numbers that make up a set; None if it has strides."""
+    found = []
+    pieces = numbers.get_basic_set_list()
+    for place in range(pieces.n_basic_set()):
+        piece = isl.Set.from_basic_set(pieces.get_at(place))
+        if piece.dim(isl.dim_type.div) or piece.is_empty():
+            return None
+        ends = (piece.dim_min_val(0), piece.dim_max_val(0))
+        low, high = (end.to_python() if end.is_int() else inf for end in ends)
+        found.append((-low if low == inf else low, high))
+    return found
+
+
+def _has_multiple(spans: list[tuple[float, float]], factor: int) -> bool:
+    """Whether a multiple of a number other than 0 is in some runs of whole numbers."""
+    return any(
+        inf in (-low, high)
+        or (high >= factor and high // factor * factor >= low)
+        or (low <= -factor and -(-low // factor) * factor <= high)
+        for low, high in spans
+    )
 
 
 def overwrites(procedure: Procedure, tensor: Tensor, axis: int) -> Overwrites:

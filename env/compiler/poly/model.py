@@ -9,7 +9,7 @@ its own indices, those of the loops around its allocation: every iteration has i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
@@ -128,12 +128,13 @@ class Model:
     def _accesses(self, accesses: Iterator[tuple[Instance, str, tuple[Expr, ...]]]) -> isl.UnionMap:
         parts = []
         for instance, tensor, indices in accesses:
-            texts = [affine_text(index) for index in indices]
+            spans = _spans(instance.loops)
+            texts = [affine_text(_chosen(index, spans)) for index in indices]
             free = [text if text is not None else f"any{k}" for k, text in enumerate(texts)]
             own = map(isl_name, dict(instance.private).get(tensor, ()))
             # Free names in the range of an isl map are unconstrained, which is what "any" means.
             parts.append(f"{instance.tuple_text} -> t_{tensor}[{', '.join([*own, *free])}]")
-        text = f"{self.parameters}{{ {'; '.join(parts)} }}"
+        text = f"{self.parameters}{{ {'; '.join(dict.fromkeys(parts))} }}"
         return isl.UnionMap(text).intersect_domain(self.domain)
 
     def order(self, positions: Mapping[str, Position] | None = None) -> isl.UnionMap:
@@ -147,6 +148,65 @@ class Model:
             parts.append(f"{instance.tuple_text} -> [{padded}]")
         text = f"{self.parameters}{{ {'; '.join(parts)} }}"
         return isl.UnionMap(text).intersect_domain(self.domain)
+
+
+_Spans = Mapping[str, tuple[int, int]]
+
+
+def _spans(loops: tuple[For, ...]) -> _Spans:
+    """The least and the greatest values of loops of constant extents."""
+    sizes = [(loop.var, loop.extent) for loop in loops]
+    return {var: (0, int(e.value) - 1) for var, e in sizes if isinstance(e, Const) and e.value}
+
+
+def _chosen(node: Expr, spans: _Spans) -> Expr:
+    """An index with the operands that decide a minimum or maximum in the place of those that ranges
+    of loops decide: each is a case less for isl.
+    """
+    match node:
+        case Binary("min" | "max" as op, left, right):
+            left, right = _chosen(left, spans), _chosen(right, spans)
+            one, other = _span(left, spans), _span(right, spans)
+            if one is not None and other is not None:
+                lesser, greater = (left, right) if op == "min" else (right, left)
+                if one[1] <= other[0]:
+                    return lesser
+                if other[1] <= one[0]:
+                    return greater
+            return Binary(op, left, right)
+        case Binary(op, left, right):
+            return Binary(op, _chosen(left, spans), _chosen(right, spans))
+    return node
+
+
+def _span(node: Expr, spans: _Spans) -> tuple[int, int] | None:
+    """Numbers between which a whole-number expression lies, None if none are known."""
+    match node:
+        case Const(value, "int64"):
+            return int(value), int(value)
+        case Var(name):
+            return spans.get(name)
+        case Binary("floordiv" | "mod" as op, left, Const(value, "int64")) if int(value) > 0:
+            inside = _span(left, spans)
+            if op == "mod":
+                return 0, int(value) - 1
+            return None if inside is None else (inside[0] // int(value), inside[1] // int(value))
+        case Binary(op, left, right) if op in _EXTREMES:
+            one, other = _span(left, spans), _span(right, spans)
+            if one is None or other is None:
+                return None
+            ends = [_EXTREMES[op](a, b) for a in one for b in other]
+            return min(ends), max(ends)
+    return None
+
+
+_EXTREMES: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "min": min,
+    "max": max,
+}
 
 
 def time_text(part: str | int | Expr) -> str:
@@ -226,6 +286,20 @@ def condition_text(node: Expr) -> str | None:
             a, b = affine_text(left), affine_text(right)
             return None if a is None or b is None else f"{a} {_COMPARE[op]} {b}"
     return None
+
+
+def mattering(loops: tuple[For, ...], roots: tuple[Expr, ...]) -> tuple[For, ...]:
+    """The loops that some expressions depend on, and those that may not run at all: the others
+    change nothing, and each costs isl a variable to eliminate.
+    """
+    names = {node.name for root in roots for node in walk(root) if isinstance(node, Var)}
+    kept = []
+    for loop in reversed(loops):
+        always = isinstance(loop.extent, Const) and loop.extent.value > 0
+        if loop.var in names or not always:
+            names |= {node.name for node in walk(loop.extent) if isinstance(node, Var)}
+            kept.append(loop)
+    return tuple(reversed(kept))
 
 
 def build_model(procedure: Procedure) -> Model:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import islpy as isl
 
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.nodes import Binary, Expr, Var
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.affine_map import AffineMap
-from kernelwright.env.compiler.poly.model import Instance, Model, isl_name
+from kernelwright.env.compiler.poly.model import Instance, Model, Position, isl_name
 
 
 class NestError(CompilerError):
@@ -90,6 +92,29 @@ class Nest:
             end = start + 2 * len(self.loops) - 1
             texts[instance.name] = (*place[:start], *rows, *place[end:])
         return timetable(self.model, texts)
+
+    def positions(self, map_: AffineMap, tiles: Sequence[int] = ()) -> dict[str, Position]:
+        """The places in time that `order` gives the instances inside."""
+        rows: list[Expr] = []
+        for row, constant in zip(map_.rows, map_.constants, strict=True):
+            total: Expr = whole(constant)
+            for variable, entry in zip(self.loops, row, strict=True):
+                total = Binary("add", total, Binary("mul", whole(entry), Var(variable)))
+            rows.append(total)
+        blocks = [
+            Binary("floordiv", row, whole(size)) for row, size in zip(rows, tiles, strict=False)
+        ]
+        out: dict[str, Position] = {}
+        for instance in self.instances:
+            start = instance.position.index(self.loops[0])
+            end = start + 2 * len(self.loops) - 1
+            out[instance.name] = (
+                *instance.position[:start],
+                *blocks,
+                *rows,
+                *instance.position[end:],
+            )
+        return out
 
     def pairs(
         self, pairs: isl.UnionMap, extents: Mapping[str, int]

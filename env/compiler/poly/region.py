@@ -9,8 +9,9 @@ guard leaves; so is the tensor's declared shape, which no legal access leaves. W
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import islpy as isl
@@ -25,11 +26,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Tensor,
+    Var,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
 from kernelwright.env.compiler.poly.affine import (
+    Extremum,
     context_set,
     from_extremum,
     from_set,
@@ -138,6 +141,9 @@ def region_of(
     )
     if not found:
         return None
+    at_once = _constant_boxes(tuple(found), tensor, around)
+    if at_once is not None:
+        return Region(tensor.name, at_once)
     context = known(around)
     touched = _domain(found, around)
     intervals = []
@@ -150,13 +156,73 @@ def region_of(
             if low.dim_has_lower_bound(isl.dim_type.set, 0) and high.dim_has_upper_bound(
                 isl.dim_type.set, 0
             ):
-                free = Context(around.parameters)
-                plain = _ends(found, axis, size, free)
+                plain = partial(_ends, found, axis, size, Context(around.parameters))
                 intervals.append(_interval((low, high), plain, context, around))
                 continue
             reason = f"axis {axis} of {tensor.name} has no affine bounds"
         intervals.append(Interval(whole(0), size, size, reason))
     return Region(tensor.name, tuple(intervals), _condition(touched, context, intervals))
+
+
+def _constant_boxes(
+    found: tuple[Access, ...], tensor: Tensor, around: Context
+) -> tuple[Interval, ...] | None:
+    """The intervals of accesses under loops of constant extents and no guards, whose indices along
+    an axis differ by numbers: what isl would find, by interval arithmetic. None where that does not
+    say it.
+    """
+    fixed = _spans(around.loops)
+    # A loop that runs once, or a guard, would make another text of the bounds.
+    if fixed is None or around.conditions or any(last == 0 for last in fixed.values()):
+        return None
+    if any(access.conditions for access in found):
+        return None
+    ends: list[tuple[Linear, int, int]] = []
+    for access in found:
+        inner = _spans(access.loops)
+        if inner is None:
+            return None
+        for axis, index in enumerate(access.indices):
+            form = linear(index)
+            outside = form.only(lambda term: isinstance(term, Var) and term.name in fixed)
+            low = high = form.constant
+            for term, factor in form.plus(outside, -1).terms:
+                if not isinstance(term, Var) or term.name not in inner:
+                    return None
+                low += min(0, factor * inner[term.name])
+                high += max(0, factor * inner[term.name])
+            if axis == len(ends):
+                ends.append((outside, low, high))
+            elif set(ends[axis][0].terms) != set(outside.terms):
+                return None
+            else:
+                ends[axis] = (outside, min(low, ends[axis][1]), max(high, ends[axis][2]))
+    intervals = []
+    for (outside, low, high), size in zip(ends, tensor.shape, strict=True):
+        moves = [factor * fixed[term.name] for term, factor in outside.terms]  # type: ignore[union-attr]
+        first, last = (low + sum(min(0, m) for m in moves)), (high + sum(max(0, m) for m in moves))
+        if not isinstance(size, Const) or first < 0 or last >= int(size.value):
+            return None
+        extent = whole(high - low + 1)
+        start = outside.shifted(low).expression()
+        intervals.append(Interval(_as_isl_writes(start, around), extent, extent))
+    return tuple(intervals)
+
+
+def _spans(loops: tuple[For, ...]) -> dict[str, int] | None:
+    """The last values of loops that run for a constant number of times, at least once."""
+    sizes = {loop.var: loop.extent for loop in loops}
+    known = {v: int(e.value) - 1 for v, e in sizes.items() if isinstance(e, Const)}
+    return known if len(known) == len(sizes) and all(last >= 0 for last in known.values()) else None
+
+
+def _as_isl_writes(node: Expr, around: Context) -> Expr:
+    """An affine expression with its terms in isl's order."""
+    if isinstance(node, Const | Var):
+        return node
+    names = ", ".join(map(isl_name, around.parameters))
+    exact = isl.PwAff(f"[{names}] -> {{ [({affine_text(node)})] }}")
+    return from_extremum(Extremum("max", exact, (exact.get_pieces()[0][1],)))
 
 
 def interval_of(
@@ -173,8 +239,12 @@ def interval_of(
     some = values.dim_has_lower_bound(isl.dim_type.set, 0) and not values.is_empty()
     if not some or not values.dim_has_upper_bound(isl.dim_type.set, 0):
         return None
-    plain = values_over(loops, conditions, (linear(index),), Context(around.parameters))
-    return _interval((values, values), (plain, plain), context, around)
+
+    def plain() -> tuple[isl.Set, isl.Set]:
+        free = values_over(loops, conditions, (linear(index),), Context(around.parameters))
+        return free, free
+
+    return _interval((values, values), plain, context, around)
 
 
 def box_of(name: str, values: isl.Set, around: Context) -> tuple[Region, bool]:
@@ -189,7 +259,7 @@ def box_of(name: str, values: isl.Set, around: Context) -> tuple[Region, bool]:
     for axis in range(count):
         alone = values.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
         alone = alone.project_out(isl.dim_type.set, 0, axis).coalesce()
-        intervals.append(_interval((alone, alone), (alone, alone), context, around))
+        intervals.append(_interval((alone, alone), None, context, around))
         filled = _filled(alone)
         filled = filled.insert_dims(isl.dim_type.set, 0, axis)
         filled = filled.add_dims(isl.dim_type.set, count - axis - 1)
@@ -276,11 +346,12 @@ def _unknown(found: list[Access], axis: int) -> str | None:
 
 def _interval(
     ends: tuple[isl.Set, isl.Set],
-    plain: tuple[isl.Set, isl.Set],
+    plain: Callable[[], tuple[isl.Set, isl.Set]] | None,
     context: isl.Set,
     around: Context,
 ) -> Interval:
-    low, high = least(ends[0], context, plain[0]), greatest(ends[1], context, plain[1])
+    low = least(ends[0], context, None if plain is None else lambda: plain()[0])
+    high = greatest(ends[1], context, None if plain is None else lambda: plain()[1])
     extent = length(low, high)
     return Interval(from_extremum(low), from_extremum(extent), _most(extent.exact, around))
 
@@ -297,7 +368,7 @@ def _most(extent: isl.PwAff, around: Context) -> Expr:
         if place >= 0:
             sizes = sizes.project_out(isl.dim_type.param, place, 1)
     sizes = sizes.coalesce()
-    return from_extremum(greatest(sizes, extents, sizes))
+    return from_extremum(greatest(sizes, extents))
 
 
 def _condition(touched: isl.Set, context: isl.Set, intervals: list[Interval]) -> Expr:

@@ -33,6 +33,8 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.dependence import Conflict, counterexample
+from kernelwright.env.compiler.poly.distance import meets_within
+from kernelwright.env.compiler.poly.elements import touches
 from kernelwright.env.compiler.poly.model import (
     Model,
     Position,
@@ -102,13 +104,19 @@ def _first_conflict(launch: Procedure, scopes: tuple[str, ...] | None) -> Confli
         if not tensors:
             continue
         model = build_model(block)
+        places = {i.name: _thread(i.loops) for i in model.instances}
+        # Most tensors end here: a thread's elements are its own.
+        tensors = [name for name in tensors if not meets_within(model, name, places)]
+        if not tensors:
+            continue
+        some = tuple(i for i in model.instances if any(touches(i, name) for name in tensors))
+        model = Model(some, model.extents)
         one_thread = _equal_threads(model)
         for name in tensors:
             writes = model.writes(name)
             accesses = writes.union(model.reads(name))
             pairs = writes.apply_range(accesses.reverse())
             pairs = pairs.union(accesses.apply_range(writes.reverse())).subtract(one_thread)
-            # Most tensors end here: a thread's elements are its own.
             if pairs.is_empty():
                 continue
             order = _in_order(model, pairs)
@@ -211,11 +219,16 @@ def _equal_threads(model: Model) -> isl.UnionMap:
     """Pairs of instances of one thread; what no loop of a level is around is its thread 0's."""
     parts = []
     for instance in model.instances:
-        bound = {loop.kind: isl_name(loop.var) for loop in instance.loops}
-        coordinates = ", ".join(bound.get(level, "0") for level in THREAD_LEVELS)
+        coordinates = ", ".join(map(time_text, _thread(instance.loops)))
         parts.append(f"{instance.tuple_text} -> [{coordinates}]")
     mapping = isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
     return mapping.apply_range(mapping.reverse())
+
+
+def _thread(loops: tuple[For, ...]) -> tuple[str | int, ...]:
+    """The coordinates of the thread that runs what is inside loops."""
+    bound = {loop.kind: loop.var for loop in loops}
+    return tuple(bound.get(level, 0) for level in THREAD_LEVELS)
 
 
 def _names(loops: tuple[For, ...]) -> str:

@@ -8,7 +8,7 @@ even where it does not hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -27,7 +27,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
 )
-from kernelwright.env.compiler.poly.model import Position, affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.model import (
+    Position,
+    affine_text,
+    condition_text,
+    isl_name,
+    mattering,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +73,18 @@ def elements(
     With ``inside``, those inside the tensor alone, which are all that a legal program touches. A
     temporary has the loops around its allocation in front of its own indices.
     """
-    domain = domain_text(access, exact=exact)
-    if domain is None:
+    if domain_text(access, exact=exact) is None:
         return None
+    # A loop inside that nothing depends on and that always runs only costs isl a variable.
+    roots = (*access.indices, *access.conditions)
+    kept = mattering(access.loops[count:], roots)
+    access = replace(access, loops=(*access.loops[:count], *kept))
+    domain = domain_text(access, exact=exact)
     texts = [affine_text(index) for index in access.indices]
     sizes = [affine_text(size) for size in access.tensor.shape]
     own = [isl_name(name) for name in access.own]
     axes = [f"e{axis}" for axis in range(len(own) + len(texts))]
-    held = [domain, *(f"{axis} = {name}" for axis, name in zip(axes, own, strict=False))]
+    held = [str(domain), *(f"{axis} = {name}" for axis, name in zip(axes, own, strict=False))]
     for axis, text, size in zip(axes[len(own) :], texts, sizes, strict=True):
         held += [] if text is None else [f"{axis} = {text}"]
         held += [f"0 <= {axis}"] if inside else []

@@ -31,7 +31,7 @@ from kernelwright.env.compiler.ir.queries import loads_from
 from kernelwright.env.compiler.ir.simplify import TRUE, whole
 from kernelwright.env.compiler.poly.context import context_of
 from kernelwright.env.compiler.poly.region import Region, region_of
-from kernelwright.env.compiler.poly.sums import difference, replaced
+from kernelwright.env.compiler.poly.sums import Replacing, difference
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.narrow import (
     Span,
@@ -115,6 +115,7 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
     store = _only_store(producer)
     places = [index.name for index in store.indices if isinstance(index, Var)]
     size = sum(1 for _ in walk(store.value))
+    put = Replacing()
 
     def expand(node: Expr) -> Expr:
         below = children(node)
@@ -122,7 +123,7 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
         changed = any(a is not b for a, b in zip(new, below, strict=True))
         out = rebuild(node, new) if changed else node
         if isinstance(out, Load) and out.tensor == tensor:
-            return replaced(store.value, dict(zip(places, out.indices, strict=True)))
+            return put.replaced(store.value, dict(zip(places, out.indices, strict=True)))
         return out
 
     body = without(allocate.body, producer.writers)

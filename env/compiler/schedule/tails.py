@@ -177,7 +177,7 @@ class _Extra:
                 count = found.dim(isl.dim_type.set)
                 alone = found.project_out(isl.dim_type.set, place + 1, count - place - 1)
                 alone = alone.project_out(isl.dim_type.set, 0, place)
-                last = from_extremum(greatest(alone, context, alone))
+                last = from_extremum(greatest(alone, context))
                 end = simplify(Binary("add", last, whole(1)))
                 # As a rule the extent of the loop itself, which reads better.
                 if facts.decide(Binary("eq", end, self._rounded)):

@@ -8,10 +8,10 @@ import random
 import pytest
 from test_region import value
 
-from kernelwright.env.compiler.ir.nodes import Binary, Const, Load, Var
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Load, Select, Unary, Var
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.poly.sums import cancelled, difference, replaced, total
+from kernelwright.env.compiler.poly.sums import Replacing, cancelled, difference, replaced, total
 
 I, J = Var("i"), Var("j")  # noqa: E741
 
@@ -71,3 +71,17 @@ def test_values_stay(seed):
     simpler = cancelled(node)
     for i, j in itertools.product(range(-3, 4), repeat=2):
         assert value(simpler, {"i": i, "j": j}) == value(node, {"i": i, "j": j})
+
+
+def test_replacing_many_times_is_replacing_and_shares_what_is_equal():
+    here, next_to_it = Load("x", (I,)), Load("x", (add(I, whole(1)),))
+    fixed = Load("x", (add(whole(1), whole(2)),))
+    scaled = mul(add(add(here, fixed), Const(-0.0, "float32")), Const(0.0, "float32"))
+    node = Select(Binary("lt", here, next_to_it), scaled, Unary("neg", add(scaled, scaled)))
+    put = Replacing()
+    found = [put.replaced(node, {"i": add(J, whole(n))}) for n in (1, 2, 1)]
+    for n, each in zip((1, 2, 1), found, strict=True):
+        # As text, in which -0.0 is not 0.0.
+        assert repr(each) == repr(replaced(node, {"i": add(J, whole(n))}))
+    assert repr(put.replaced(fixed, {"i": J})) == repr(fixed)
+    assert found[0] is found[2]
