@@ -97,18 +97,24 @@ def named_bands(
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
         if not _is_band(node):
-            return node
+            return below(node)
         rows = node.band_get_partial_schedule()
         names = [name(_variables(rows.get_at(k), model)) for k in range(node.band_n_member())]
         if tile == 0 or len(names) < 2 or not node.band_get_permutable():
-            return mark(node, names).parent()
+            return below(mark(node, names)).parent()
         pairs = [halves(each) for each in names]
         sizes = [tile] * len(names)
         cut = tiled(node, sizes, ([p[0] for p in pairs], [p[1] for p in pairs]), separate=separate)
-        return cut.parent()
+        points = below(cut.child(0).child(0))
+        return points.parent().parent().parent()
 
-    # From the bottom up, so that what is inserted is not visited again.
-    return schedule.map_schedule_node_bottom_up(visit)
+    def below(node: isl.ScheduleNode) -> isl.ScheduleNode:
+        for place in range(node.n_children()):
+            node = visit(node.child(place)).parent()
+        return node
+
+    # From the top down, because tiles put the bands inside them deeper, and a mark has the depth.
+    return visit(schedule.get_root()).get_schedule()
 
 
 def _is_band(node: isl.ScheduleNode) -> bool:

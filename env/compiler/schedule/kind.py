@@ -42,6 +42,10 @@ def unroll(procedure: Procedure, loop: str, factor: int | None = None) -> Proced
     """
     if factor is None:
         return _with_kind(procedure, "unroll", loop, LoopKind.UNROLLED, range(1, MAX_UNROLL + 1))
+    extent = constant_extent(find_loop("unroll", procedure, loop))
+    most = MAX_UNROLL if extent is None else min(MAX_UNROLL, extent)
+    if isinstance(factor, int) and factor > most:
+        raise ScheduleError("unroll", f"expected a factor of 1 to {most}, found {factor}")
     outer, inner = split_names(loop)
     procedure = split(procedure, loop, factor, outer, inner, "partition")
     return unroll(procedure, inner)

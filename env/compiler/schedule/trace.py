@@ -47,10 +47,12 @@ def apply(procedure: Procedure, directive: Directive) -> Procedure:
         read_decision(directive)
         return procedure
     function = directive_function(directive.op)
+    signature = inspect.signature(function)
     try:
-        bound = inspect.signature(function).bind(procedure, directive.target, *directive.args)
+        bound = signature.bind(procedure, directive.target, *directive.args)
     except TypeError as error:
-        raise ScheduleError(directive.op, str(error)) from None
+        taken = ", ".join(list(signature.parameters)[1:])
+        raise ScheduleError(directive.op, f"{error} of {directive.op}({taken})") from None
     return function(*bound.args, **bound.kwargs)
 
 
@@ -99,6 +101,11 @@ def parse_trace(text: str) -> Trace:
 
 def _directive(node: ast.stmt) -> Directive:
     match node:
+        case ast.Expr(ast.Call(ast.Name(op), _, [named, *_])):
+            found = ast.unparse(named)
+            raise TraceError(
+                f"line {node.lineno}: expected values by place in {op}(…), found {found}"
+            )
         case ast.Expr(ast.Call(ast.Name(op), arguments, [])):
             values = [_literal(argument) for argument in arguments]
             if not values or not isinstance(values[0], str):

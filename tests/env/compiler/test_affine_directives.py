@@ -11,6 +11,7 @@ from stencils import gauss_seidel, jacobi_expanded, jacobi_two_rows, one_sweep
 from test_codegen import compiled, inputs_of, needs_cc
 from test_schedule import PROGRAMS, blur, row_sum, transpose, triangular
 
+from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
@@ -180,6 +181,17 @@ def test_the_result_is_the_same_to_the_last_bit(procedure, text):
     trace = parse_trace(text)
     assert parse_trace(print_trace(trace)) == trace
     after = apply_trace(verify(procedure), trace)
+    same(procedure, print_procedure(after), lambda x, n: interpret(verify(after), x, n))
+
+
+@pytest.mark.parametrize("domain", [(5, 3), (2, 4, 3)])
+@pytest.mark.parametrize("separate", [False, True])
+def test_a_band_inside_a_tiled_band_has_its_names(domain, separate):
+    x, y, r = te.Var("x"), te.Var("y"), te.RDom("r", *((0, n) for n in domain))
+    source, f = te.placeholder("source", (12, 12)), te.Func("f")
+    f[x, y] = te.reduce_sum(source[x + r.x, y + r.y], r)
+    procedure = te.lower("box", [f.realize(7, 9)])
+    after = apply_trace(procedure, parse_trace(f"affine('x', 2, 'smartfuse', {separate})"))
     same(procedure, print_procedure(after), lambda x, n: interpret(verify(after), x, n))
 
 

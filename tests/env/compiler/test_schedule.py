@@ -438,7 +438,7 @@ NOT_TRACES = [
     ("split('i', 8)\nx = 3", "line 2: expected a call"),
     ("split(8)", "line 1: expected a loop's name first"),
     ("split('i', n)", "expected a number or text, found n"),
-    ("split('i', factor=8)", "expected a call"),
+    ("split('i', factor=8)", "expected values by place in split"),
     ("a.split('i', 8)", "expected a call"),
     ("split('i', [8])", "expected a number or text"),
     ("\0", "expected directives"),
