@@ -343,15 +343,15 @@ def _show_schedule(folder: str, *, as_json: bool) -> None:
     _print_steps(rows, as_json=as_json)
 
 
-def _show_nest(
-    problem: str, trace: str | None, options: Sequence[str], *, as_json: bool
-) -> None:
+def _show_nest(problem: str, trace: str | None, options: Sequence[str], *, as_json: bool) -> None:
     with _winner_refusals(as_json=as_json):
         from pathlib import Path
 
         from kernelwright.configs.winner import problem_steps
 
-        text = sys.stdin.read() if trace == "-" else "" if trace is None else Path(trace).read_text()
+        text = ""
+        if trace is not None:
+            text = sys.stdin.read() if trace == "-" else Path(trace).read_text(encoding="utf-8")
         rows = problem_steps(problem, text, options)
     _print_steps(rows, as_json=as_json)
 

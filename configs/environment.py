@@ -88,8 +88,8 @@ def make_schedule(
     rewards: Mapping[str, float] | None = None,
     render_mode: str | None = None,
 ) -> ScheduleEnv:
-    """``kernelwright/Schedule-v0``, and with all actions ``kernelwright/Directives-v0``: problem and
-    target as in a campaign file, by default a small matrix multiplication on the analytic CPU
+    """``kernelwright/Schedule-v0``, with all actions ``kernelwright/Directives-v0``: problem
+    and target as in a campaign file, by default a small matrix multiplication on the analytic CPU
     model.
 
     Raises:

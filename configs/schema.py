@@ -281,7 +281,8 @@ class RetrievalSection(_Strict):
 
     passages: Annotated[int, Field(ge=1, le=16, description="passages of a question at most")] = 3
     directives: Annotated[
-        bool, Field(description="whether directives have pages, where candidates are schedules or C")
+        bool,
+        Field(description="whether directives have pages, of schedules and of C"),
     ] = True
     pages: Annotated[
         list[Annotated[str, Field(min_length=1)]],

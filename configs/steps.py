@@ -24,7 +24,9 @@ _Touched = tuple[tuple[Access, ...], Row]
 
 def step_rows(problem: Problem, trace: Sequence[Directive]) -> list[Row]:
     """The loop nest before a schedule and after each of its directives, for the problem's first
-    workload: rows of
+    workload.
+
+    Rows of
 
     - ``directive``: the directive as text, None at the start,
     - ``nest``: the loops as text,
@@ -45,7 +47,7 @@ def step_rows(problem: Problem, trace: Sequence[Directive]) -> list[Row]:
     rows = []
     for done in range(len(trace) + 1):
         after = schedules.after(trace[:done])
-        known = {name: touched for name, touched in _regions(after, known)}
+        known = dict(_regions(after, known))
         new = next((loop for loop in loops(after) if loop.var not in names), None)
         names = {loop.var for loop in loops(after)}
         counts, reason = _counts(after, start, workload.fixed)
@@ -138,4 +140,3 @@ def _plain(found: Tradeoff) -> Row:
         "parallelism": found.parallelism,
         "is_exact": found.is_exact,
     }
-

@@ -220,9 +220,7 @@ def schedule_steps(folder: str | Path) -> list[dict[str, Any]]:
     return step_rows(best.problem, made.trace)
 
 
-def problem_steps(
-    name: str, text: str = "", overrides: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+def problem_steps(name: str, text: str = "", overrides: Sequence[str] = ()) -> list[dict[str, Any]]:
     """A problem by name before a schedule and after each of its directives, as `step_rows` has it;
     ``text`` is the schedule as Python, and ``overrides`` are options given as ``key=value``.
 

@@ -19,8 +19,8 @@ NAMED = 6
 
 def steps_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Steps as `configs.steps.step_rows` gives them. Regions and counts are told where they differ
-    from the step before; of a nest of more than `LONG` lines what is between the first and the last step is
-    told by what changes.
+    from the step before; of a nest of more than `LONG` lines what is between the first and the last
+    step is told by what changes.
     """
     parts = []
     for place, row in enumerate(rows):

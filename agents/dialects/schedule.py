@@ -79,7 +79,9 @@ class Schedule:
         return [(group, lines) for group, lines in groups if lines]
 
     def facts(self) -> Mapping[str, Any]:
-        """The loop nest, the directives (what is used most in full, the others in a line), what the machine offers, and how an answer is given."""
+        """The loop nest, the directives (what is used most in full, the others in a line), what the
+        machine offers, and how an answer is given.
+        """
         return {
             "nest": print_procedure(self._space.procedure),
             "directives": [directive_help(op) for op in self._told],

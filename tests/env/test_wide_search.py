@@ -58,7 +58,7 @@ def test_the_wide_list_begins_with_the_core_list():
     ]
     names = [ALL.name(action) for action in range(ALL_ACTIONS)]
     assert len(set(names)) == ALL_ACTIONS
-    assert ALL_ACTIONS == 177 + 16 * len(OF_LOOPS) + 8 * len(OF_TENSORS) + 128 * len(OF_PLACES)
+    assert 177 + 16 * len(OF_LOOPS) + 8 * len(OF_TENSORS) + 128 * len(OF_PLACES) == ALL_ACTIONS
     assert {move.op for move in (*OF_LOOPS, *OF_TENSORS, *OF_PLACES)} <= set(DIRECTIVES)
 
 

@@ -95,7 +95,9 @@ def count(domain: Domain, extents: Mapping[str, int]) -> Points:
     for var, size in loops:
         unknown = [p for p in walk(size) if _is_unknown(p, variables)]
         if unknown:
-            raise EstimateError(f"expected loops of known extents, found {var} in {print_expr(unknown[0])}")
+            raise EstimateError(
+                f"expected loops of known extents, found {var} in {print_expr(unknown[0])}"
+            )
     conditions = [simplify(substitute(c, known)) for c in domain.conditions]
     split = [part for condition in conditions for part in _conjuncts(condition)]
     usable = [c for c in split if not any(_is_unknown(part, variables) for part in walk(c))]
@@ -153,7 +155,9 @@ def _count_component(loops: _Loops, conditions: list[Expr]) -> Points:
     for var, size in loops:
         bounds = interval(size, most)
         if bounds is None:
-            raise EstimateError(f"expected loops of known extents, found {var} in {print_expr(size)}")
+            raise EstimateError(
+                f"expected loops of known extents, found {var} in {print_expr(size)}"
+            )
         most[var] = max(0, bounds[1])
     if any(size == 0 for size in most.values()):
         return Points(0)
