@@ -14,10 +14,13 @@ from pathlib import Path
 # The scripts' own folder has a module of the name of a standard one.
 sys.path[0] = str(Path(__file__).resolve().parent / "common")
 
+import compiler_facts
+import compiler_named
 import compiler_orders
+import compiler_random
 from table import print_groups
 
-MODULES = (compiler_orders,)
+MODULES = (compiler_facts, compiler_orders, compiler_random, compiler_named)
 GROUPS = {name: group for module in MODULES for name, group in module.GROUPS.items()}
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from kernelwright.configs.winner import (
     schedule_steps,
     winner,
 )
+from kernelwright.env.compiler.codegen.comment import block_comment
 from kernelwright.env.compiler.runtime.call import CallError
 from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
 from kernelwright.search.store import StoreError

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.env.compiler.ir.dtypes import INTEGERS
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
     Block,
     Call,
+    Cast,
     Const,
     Expr,
     For,
@@ -40,7 +42,8 @@ Time = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One execution of a store: which store, the loops around it with their values, when it ran,
-    where in the time the loops' values stand, and what it touched.
+    where in the time the loops' values stand, what it touched, and the reduction that it is part
+    of where such a one may be regrouped exactly.
     """
 
     store: int
@@ -49,6 +52,7 @@ class Instance:
     loop_places: tuple[int, ...]
     reads: frozenset[Element]
     writes: frozenset[Element]
+    commutes: str | None = None
 
     def value(self, loop: str) -> int | None:
         """The value of a loop around it."""
@@ -59,16 +63,22 @@ def instances(procedure: Procedure, arrays: Mapping[str, Any] | None = None) -> 
     """All instances in program order; indices that are read from memory take ``arrays``."""
     found: list[Instance] = []
     numbers: dict[int, int] = {}
-    walk = _Walk(dict(arrays or {}), found, numbers)
+    dtypes = {tensor.name: tensor.dtype for tensor in procedure.tensors}
+    walk = _Walk(dict(arrays or {}), dtypes, found, numbers)
     walk.statement(procedure.body, {}, (), (0,), (), {})
     return found
 
 
 class _Walk:
     def __init__(
-        self, arrays: dict[str, Any], found: list[Instance], numbers: dict[int, int]
+        self,
+        arrays: dict[str, Any],
+        dtypes: dict[str, str],
+        found: list[Instance],
+        numbers: dict[int, int],
     ) -> None:
         self._arrays, self._found, self._numbers = arrays, found, numbers
+        self._dtypes = dtypes
         self._allocated = 0
 
     def statement(
@@ -97,6 +107,7 @@ class _Walk:
             case Allocate(tensor, body):
                 # Every execution has an array of its own.
                 self._allocated += 1
+                self._dtypes[tensor.name] = tensor.dtype
                 own = {**names, tensor.name: f"{tensor.name}#{self._allocated}"}
                 self.statement(body, values, loops, time, places, own)
             case Call(_, body):
@@ -116,6 +127,8 @@ class _Walk:
             return names.get(tensor, tensor), place
 
         reads: set[Element] = set()
+        whole = self._dtypes.get(node.tensor) in INTEGERS
+        exact = node.reduce is not None and (whole or node.reduce in ("min", "max"))
 
         def read(part: Expr) -> None:
             if isinstance(part, Load):
@@ -132,11 +145,13 @@ class _Walk:
         for part in (node.value, *node.indices):
             read(part)
         target = element(node.tensor, node.indices)
+        # A value that is combined with itself does not commute.
+        commutes = node.reduce if exact and target not in reads else None
         if node.reduce is not None:
             reads.add(target)
         number = self._numbers.setdefault(id(node), len(self._numbers))
         self._found.append(
-            Instance(number, loops, time, places, frozenset(reads), frozenset({target}))
+            Instance(number, loops, time, places, frozenset(reads), frozenset({target}), commutes)
         )
 
     def _whole(self, node: Expr, values: dict[str, int]) -> int:
@@ -148,6 +163,8 @@ class _Walk:
             case Load(tensor, indices):
                 place = tuple(self._whole(index, values) for index in indices)
                 return int(self._arrays[tensor][place])
+            case Cast(_, operand):
+                return self._whole(operand, values)
             case Binary(op, left, right):
                 a, b = self._whole(left, values), self._whole(right, values)
                 return int(_OPERATIONS[op](a, b))
@@ -185,8 +202,13 @@ _OPERATIONS: dict[str, Callable[[int, int], Any]] = {
 }
 
 
-def pairs(found: list[Instance]) -> Iterator[tuple[Instance, Instance]]:
-    """Every pair that touches an element, one of them writing it, the earlier first."""
+def pairs(
+    found: list[Instance], *, exchangeable: bool = False
+) -> Iterator[tuple[Instance, Instance]]:
+    """Every pair that touches an element, one of them writing it, the earlier first; without those
+    that may exchange their places (one reduction's, of whole numbers, least or greatest) if
+    ``exchangeable``.
+    """
     touching: dict[Element, list[tuple[int, bool]]] = defaultdict(list)
     for number, instance in enumerate(found):
         for element in instance.reads | instance.writes:
@@ -194,6 +216,9 @@ def pairs(found: list[Instance]) -> Iterator[tuple[Instance, Instance]]:
     known = set()
     for places in touching.values():
         for (first, writes), (second, also) in product(places, places):
+            ops = {found[first].commutes, found[second].commutes}
+            if exchangeable and writes and also and len(ops) == 1 and None not in ops:
+                continue
             if first < second and (writes or also) and (first, second) not in known:
                 known.add((first, second))
                 yield found[first], found[second]
@@ -203,7 +228,7 @@ def turned_around(
     found: list[Instance], time: Callable[[Instance], Time]
 ) -> tuple[Instance, Instance] | None:
     """A pair that another order does not keep, None if it keeps all."""
-    for first, second in pairs(found):
+    for first, second in pairs(found, exchangeable=True):
         if _padded(time(first)) >= _padded(time(second)):
             return first, second
     return None
@@ -231,10 +256,13 @@ def before(instance: Instance, loop: str) -> tuple[tuple[str, int], ...]:
 
 
 def small_arrays(procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:
-    """Inputs of whole values, so that sums are exact; of the dtypes that the procedure declares."""
+    """Inputs of whole values; those that may be indices are all 1, as a compiler that does not see
+    them must expect that they are equal.
+    """
     out = {}
     for tensor in procedure.tensors:
         if tensor.role == "input":
             shape = [int(size.value) for size in tensor.shape if isinstance(size, Const)]
-            out[tensor.name] = rng.integers(1, 5, shape).astype(tensor.dtype)
+            some = np.ones(shape) if tensor.dtype in INTEGERS else rng.integers(1, 5, shape)
+            out[tensor.name] = some.astype(tensor.dtype)
     return out

@@ -1,4 +1,4 @@
-"""Which actions schedule search has: the core list (``vocabulary``), or all that a policy might need.
+"""Which actions schedule search has: the core list (``vocabulary``), or all a policy might need.
 
 The wide list begins with the core list, number by number. What follows is for each loop by its
 place in program order what `OF_LOOPS` lists, then for each tensor by its place `OF_TENSORS`, then

@@ -67,14 +67,15 @@ def test_the_text_tells_what_is_new():
 
 
 def test_of_a_long_nest_what_changes_is_shown():
-    rows = problem_steps("pyramid", "vectorize('x', 8)\nparallel('y')", ("h=64", "w=64"))
+    trace = "parallel('y')\nvectorize('x', 8)\nunroll('out_x', 2)"
+    rows = problem_steps("pyramid", trace, ("h=64", "w=64"))
     assert len(rows[0]["nest"].splitlines()) > LONG
-    start, first, last = steps_text(rows).split("\n\n# ")
+    start, _, between, last = steps_text(rows).split("\n\n# ")
     assert rows[0]["nest"].rstrip() in start
-    assert rows[2]["nest"].rstrip() in last
-    assert "lines, of which change)" in first
-    assert "+      for xi in 8:  # vectorized" in first
-    assert len(first.splitlines()) < LONG
+    assert rows[3]["nest"].rstrip() in last
+    assert "lines, of which change)" in between
+    assert "+      for xi in 8:  # vectorized" in between
+    assert len(between.splitlines()) < LONG
 
 
 @pytest.mark.parametrize(

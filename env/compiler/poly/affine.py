@@ -47,10 +47,6 @@ def context_set(parameters: Sequence[str], conditions: Sequence[str]) -> isl.Set
     return isl.Set(f"[{names}] -> {{ : {' and '.join(conditions) or 'true'} }}")
 
 
-# Of more parts the exact hull takes seconds; the simple one may miss constraints, at once.
-MAX_PARTS = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Extremum:
     """A value in a context: the least (``min``) or greatest (``max``) of affine expressions where
@@ -98,12 +94,8 @@ def _bound(
     exact = exact.intersect_params(context).coalesce()
     pieces = [piece for _, piece in exact.get_pieces()]
     if len(pieces) > 1:
-        for candidates in (
-            lambda: _constraints(plain, op),
-            lambda: pieces,
-            lambda: _constraints(values, op),
-        ):
-            terms = _needed(candidates(), op, exact)
+        for some in (_constraints(plain, op), pieces, _constraints(values, op)):
+            terms = _needed(some, op, exact)
             if terms:
                 return Extremum(op, exact, terms)
         return Extremum(op, exact)
@@ -116,9 +108,7 @@ def _constraints(values: isl.Set, op: str) -> list[isl.Aff]:
     # What this loses makes the terms wrong at worst, and whether they are right is seen.
     values = values.remove_unknown_divs().remove_divs_involving_dims(isl.dim_type.set, 0, 1)
     found = []
-    is_small = values.n_basic_set() <= MAX_PARTS
-    hull = values.polyhedral_hull() if is_small else values.simple_hull()
-    for constraint in hull.get_constraints():
+    for constraint in values.simple_hull().get_constraints():
         bounds = constraint.is_upper_bound if op == "min" else constraint.is_lower_bound
         if bounds(isl.dim_type.set, 0):
             aff = constraint.get_bound(isl.dim_type.set, 0)

@@ -15,6 +15,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
     Block,
+    Call,
     Const,
     Expr,
     For,
@@ -152,7 +153,7 @@ def facts_at(procedure: Procedure, loop: str) -> Facts:
                 return facts if var == loop else find(body, facts.inside(node))
             case If(condition, then):
                 return find(then, facts.given(condition))
-            case Allocate(_, body):
+            case Allocate(_, body) | Call(_, body):
                 return find(body, facts)
             case Block(items):
                 return next((f for item in items if (f := find(item, facts)) is not None), None)
