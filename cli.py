@@ -234,6 +234,16 @@ def show(
     abi: Annotated[
         str | None, typer.Option(metavar="PROBLEM", help="The C header of a problem instead.")
     ] = None,
+    nest: Annotated[
+        str | None,
+        typer.Option(
+            "--nest", metavar="PROBLEM", help="The loops of a problem, and after each of --trace."
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="FILE", help="Directives for --nest; - reads them here."),
+    ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="A=B", help="An option of that problem.")
     ] = None,
@@ -242,15 +252,20 @@ def show(
     """Show a run: best trial with interval, counts by status, budget burnt."""
     with _refusals(as_json=as_json):
         of_run = schedule + calls + (replay is not None) + (prompt is not None)
-        if (folder is None) == (abi is None) or (abi is not None and of_run):
-            _fail(2, "expected a DIR, or --abi PROBLEM", as_json=as_json)
+        of_problem = (abi is not None) + (nest is not None)
+        if (folder is None) != (of_problem == 1) or (of_problem and of_run):
+            _fail(2, "expected a DIR, or --abi PROBLEM, or --nest PROBLEM", as_json=as_json)
         if of_run > 1:
             wanted = "expected one of --schedule, --replay, --prompt and --calls"
             _fail(2, f"{wanted}, found {of_run}", as_json=as_json)
-        if overrides and abi is None:
-            _fail(2, "--set: expected it beside --abi PROBLEM", as_json=as_json)
+        if overrides and not of_problem:
+            _fail(2, "--set: expected it beside --abi or --nest PROBLEM", as_json=as_json)
+        if trace is not None and nest is None:
+            _fail(2, "--trace: expected it beside --nest PROBLEM", as_json=as_json)
         if abi is not None:
             _show_interface(abi, overrides or (), as_json=as_json)
+        elif nest is not None:
+            _show_nest(nest, trace, overrides or (), as_json=as_json)
         elif folder is not None and schedule:
             _show_schedule(folder, as_json=as_json)
         elif folder is not None and replay is not None:
@@ -325,12 +340,29 @@ def _show_schedule(folder: str, *, as_json: bool) -> None:
         from kernelwright.configs.winner import schedule_steps
 
         rows = schedule_steps(folder)
+    _print_steps(rows, as_json=as_json)
+
+
+def _show_nest(problem: str, trace: str | None, options: Sequence[str], *, as_json: bool) -> None:
+    with _winner_refusals(as_json=as_json):
+        from pathlib import Path
+
+        from kernelwright.configs.winner import problem_steps
+
+        text = ""
+        if trace is not None:
+            text = sys.stdin.read() if trace == "-" else Path(trace).read_text(encoding="utf-8")
+        rows = problem_steps(problem, text, options)
+    _print_steps(rows, as_json=as_json)
+
+
+def _print_steps(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         _print_json({"schedule": rows})
         return
-    for row in rows:
-        head = "unscheduled" if row["directive"] is None else row["directive"]
-        sys.stdout.write(f"# {head}\n{row['nest']}\n")
+    from kernelwright.display.schedules import steps_text
+
+    sys.stdout.write(steps_text(rows))
 
 
 @app.command()

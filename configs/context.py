@@ -16,11 +16,12 @@ MOST_PAGE_BYTES = 1 << 20
 
 
 def retrieves_directives(file: CampaignFile) -> bool:
-    """Whether questions may be given pages of directives: where candidates are C, of which
-    directives are no part but loops are. Where they are schedules every prompt has them anyway.
+    """Whether questions may be given pages of directives: where candidates are schedules, of whose
+    directives a prompt tells most in a line, or C, of which they are no part but loops are.
     """
     section = None if file.agents is None else file.agents.retrieval
-    return section is not None and section.directives and file.space.kind == "source"
+    kinds = ("schedule", "source")
+    return section is not None and section.directives and file.space.kind in kinds
 
 
 def check_retrieval(
@@ -58,7 +59,7 @@ def check_retrieval(
             found = f"{name!r:.200}, which is none"
             raise document.error((*path, "runs"), "a folder of runs", found)
     if not (retrieves_directives(file) or section.pages or section.runs or section.cache):
-        expected = "something to retrieve: pages, runs, cache or, of C, directives"
+        expected = "something to retrieve: pages, runs, cache or, of loops, directives"
         raise document.error(path, expected, "nothing")
 
 

@@ -81,17 +81,20 @@ def make_knobs_vector(
 def make_schedule(
     *,
     budget: int,
+    actions: str = "core",
     problem: Mapping[str, Any] = SCHEDULED_PROBLEM,
     target: Mapping[str, Any] = SCHEDULED_TARGET,
     noise_seed: int = 0,
     rewards: Mapping[str, float] | None = None,
     render_mode: str | None = None,
 ) -> ScheduleEnv:
-    """``kernelwright/Schedule-v0``: problem and target as in a campaign file, by default a small
-    matrix multiplication on the analytic CPU model.
+    """``kernelwright/Schedule-v0``, with all actions ``kernelwright/Directives-v0``: problem
+    and target as in a campaign file, by default a small matrix multiplication on the analytic CPU
+    model.
 
     Raises:
         ConfigError: if problem, target or rewards are refused.
+        ValueError: if there is no such list of actions.
     """
     built = _build(problem, target, noise_seed, {"kind": "schedule"})
     again = {key: built.resolved[key] for key in ("problem", "target")}
@@ -100,6 +103,7 @@ def make_schedule(
         built.target,
         built.plan.baseline.candidate,
         budget=budget,
+        actions=actions,
         rewards=_rewards(rewards),
         provenance=Provenance(again, built.resolved["hashes"]),
         render_mode=render_mode,

@@ -66,7 +66,10 @@ CHOICES = (
 # What a space of each kind takes, and what it must have.
 _SPACE_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "knobs": ((), ()),
-    "schedule": (("program", "sketch", "template", "knobs", "constraints", "instructions"), ()),
+    "schedule": (
+        ("program", "sketch", "template", "knobs", "constraints", "instructions", "directives"),
+        (),
+    ),
     "template": (("file", "knobs", "default", "constraints"), ("file", "knobs")),
     "source": (("file", "regions"), ()),
 }
@@ -265,6 +268,9 @@ def _space_function(
     if len(given) > 1:
         expected = f"one of {', '.join(WAYS)} in a space of kind schedule"
         raise document.error(("space", given[1]), expected, " and ".join(given))
+    if given and section.directives is not None:
+        expected = f"no 'directives' beside {given[0]!r}, which says itself what it writes"
+        raise document.error(("space", "directives"), expected, repr(section.directives))
     own = section.template is not None and section.template != PROBLEMS_OWN
     for key, takes in (("knobs", own), ("constraints", section.template is not None)):
         if getattr(section, key) is not None and not takes:

@@ -26,7 +26,7 @@ Scalars = int | float | bool | str
 class SpaceSection(_Strict):
     """Which language candidates are written in. ``template`` takes ``file knobs default
     constraints``, ``source`` takes ``file regions``, ``schedule`` takes ``instructions`` and one of
-    ``program``, ``sketch`` and ``template``, the last with ``knobs constraints``.
+    ``program``, ``sketch``, ``directives`` and ``template``, the last with ``knobs constraints``.
     """
 
     kind: Annotated[
@@ -60,6 +60,10 @@ class SpaceSection(_Strict):
     template: Annotated[
         str | None,
         Field(min_length=1, description="problem, or a function from knob values to directives"),
+    ] = None
+    directives: Annotated[
+        Literal["core", "all"] | list[str] | None,
+        Field(description="directives that moves are drawn from (core): core, all, or some more"),
     ] = None
     instructions: Annotated[
         list[str] | None,
@@ -277,7 +281,8 @@ class RetrievalSection(_Strict):
 
     passages: Annotated[int, Field(ge=1, le=16, description="passages of a question at most")] = 3
     directives: Annotated[
-        bool, Field(description="whether directives have pages, where candidates are C")
+        bool,
+        Field(description="whether directives have pages, of schedules and of C"),
     ] = True
     pages: Annotated[
         list[Annotated[str, Field(min_length=1)]],

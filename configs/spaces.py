@@ -16,6 +16,7 @@ from kernelwright.env.problems.program import definition_of
 from kernelwright.env.spaces.expressions import Constraint, ExpressionError, own_rule
 from kernelwright.env.spaces.knobs import EmptySpaceError, KnobSpace, TemplateSpace
 from kernelwright.env.spaces.schedule import ProgramSpace, ScheduleSpace
+from kernelwright.env.spaces.schedule.further import CORE
 from kernelwright.env.spaces.schedule.program import SpaceFunction
 from kernelwright.env.spaces.schedule.rules import sketch_program
 from kernelwright.env.spaces.schedule.template import Template, template_program
@@ -157,14 +158,16 @@ def _schedule_space(campaign: Campaign, problem: Problem, target: Target) -> Any
     def make() -> AnySpace:
         procedure = definition_of(problem, workload)
         if writes is None:
-            return ScheduleSpace(procedure, threads=threads)
+            further = campaign.file.space.directives
+            wanted = CORE if further is None else further
+            return ScheduleSpace(procedure, threads=threads, directives=wanted)
         return ProgramSpace(procedure, writes, threads=threads)
 
     try:
         return make()
     except OptionError as error:
         way = next((w for w in WAYS if getattr(campaign.file.space, w) is not None), "kind")
-        path = ("space", way)
+        path = ("space", error.option if error.option == "directives" else way)
         raise campaign.document.error(path, error.expected, error.found, error.nearest) from None
     except (ValueError, CompilerError) as error:
         found = f"{type(error).__name__}: {error}"

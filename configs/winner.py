@@ -17,10 +17,14 @@ from kernelwright.configs.errors import ConfigError
 from kernelwright.configs.load import Campaign, read_config
 from kernelwright.configs.places import to_write
 from kernelwright.configs.spaces import with_template
+from kernelwright.configs.steps import step_rows
+from kernelwright.env.compiler.codegen.comment import block_comment
 from kernelwright.env.compiler.errors import CompilerError
-from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, TOOLCHAINS
-from kernelwright.env.compiler.schedule.trace import print_trace, steps
+from kernelwright.env.compiler.schedule.decision import without_decisions
+from kernelwright.env.compiler.schedule.explain import explain
+from kernelwright.env.compiler.schedule.memo import Schedules
+from kernelwright.env.compiler.schedule.trace import TraceError, parse_trace, print_trace
 from kernelwright.env.problems.abi import abi, declaration
 from kernelwright.env.problems.program import Program, ProgramError, definition_of, program
 from kernelwright.env.types import Language, Problem, Workload
@@ -141,7 +145,7 @@ def as_c(best: Winner) -> str:
     """
     made = best.program()
     try:
-        return "\n".join([_comment(_facts(best, made)), "", unit(best.problem, made)])
+        return "\n".join([block_comment(_facts(best, made)), "", unit(best.problem, made)])
     except ProgramError as error:
         raise WinnerError(f"expected a winner with a C form: {error}") from None
 
@@ -201,16 +205,9 @@ def _compiler(trial: Trial) -> str | None:
     return next((name for name in TOOLCHAINS[::-1] if name in machine), None)
 
 
-def _comment(lines: Sequence[str]) -> str:
-    """Lines as one C comment that nothing in them can end, or start anew."""
-    body = [part for line in lines for part in (line.splitlines() or [""])]
-    safe = [part.replace("*/", "* /").replace("/*", "/ *") for part in body]
-    return "\n".join(["/*", *(f" * {part}".rstrip() for part in safe), " */"])
-
-
-def schedule_steps(folder: str | Path) -> list[dict[str, str | None]]:
-    """The loop nest before the winner's schedule and after each of its directives: rows of
-    ``directive`` (None at the start) and ``nest``.
+def schedule_steps(folder: str | Path) -> list[dict[str, Any]]:
+    """The program before the winner's schedule and after each of its directives, as `step_rows` has
+    it.
 
     Raises:
         StoreError, ConfigError, WinnerError: as `winner` does, or if it has no schedule.
@@ -220,12 +217,27 @@ def schedule_steps(folder: str | Path) -> list[dict[str, str | None]]:
     if made.trace is None:
         language = best.trial.candidate.language.value
         raise WinnerError(f"expected a winner with a schedule, found one in language {language}")
-    start = definition_of(best.problem, best.problem.workloads[0])
-    rows: list[dict[str, str | None]] = [{"directive": None, "nest": print_procedure(start)}]
-    for directive, after in steps(start, made.trace):
-        shown = print_trace((directive,)).strip()
-        rows.append({"directive": shown, "nest": print_procedure(after)})
-    return rows
+    return step_rows(best.problem, made.trace)
+
+
+def problem_steps(name: str, text: str = "", overrides: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A problem by name before a schedule and after each of its directives, as `step_rows` has it;
+    ``text`` is the schedule as Python, and ``overrides`` are options given as ``key=value``.
+
+    Raises:
+        ConfigError: if there is no such problem or option.
+        WinnerError: if the text is no schedule, the problem cannot be scheduled, or a directive is
+            refused; then with its line, and with what would be accepted there.
+    """
+    problem = _problem("--nest", name, overrides)
+    try:
+        trace = without_decisions(parse_trace(text))
+        refusal = explain(Schedules(definition_of(problem, problem.workloads[0])), trace)
+    except (TraceError, ProgramError) as error:
+        raise WinnerError(str(error)) from None
+    if refusal is not None:
+        raise WinnerError(str(refusal))
+    return step_rows(problem, trace)
 
 
 def interface(name: str, overrides: Sequence[str] = ()) -> str:
@@ -235,6 +247,18 @@ def interface(name: str, overrides: Sequence[str] = ()) -> str:
         ConfigError: if there is no such problem or option.
         WinnerError: if the problem has no C form.
     """
+    try:
+        return abi(_problem("--abi", name, overrides))
+    except ProgramError as error:
+        raise WinnerError(str(error)) from None
+
+
+def _problem(option: str, name: str, overrides: Sequence[str]) -> Problem:
+    """The problem that an option of the command line names.
+
+    Raises:
+        ConfigError: if there is no such problem or option of it.
+    """
     whole = {
         "name": "interface",
         "problem": {"name": name},
@@ -242,13 +266,11 @@ def interface(name: str, overrides: Sequence[str] = ()) -> str:
         "driver": {"name": "random"},
         "budget": {"trials": 1},
     }
-    campaign = read_config(whole, [f"problem.{option}" for option in overrides])
+    campaign = read_config(whole, [f"problem.{override}" for override in overrides])
     try:
-        problem = campaign.problem.factory(**campaign.problem.options)
-        return abi(problem)
-    except ProgramError as error:
-        raise WinnerError(str(error)) from None
+        problem: Problem = campaign.problem.factory(**campaign.problem.options)
     except ValueError as error:
         raise ConfigError(
-            "--abi", None, "problem", "a problem that can be made", str(error)
+            option, None, "problem", "a problem that can be made", str(error)
         ) from None
+    return problem

@@ -24,11 +24,6 @@ from kernelwright.env.compiler.poly.picture import Picture
 _COLOURS = {"flow": "#0072B2", "anti": "#009E73", "output": "#CC79A7"}
 _DASHES: dict[str, Any] = {"flow": "-", "anti": (0, (4, 1.5)), "output": (0, (1, 1))}
 _BROKEN = "#D55E00"
-_CAUSES: dict[str, dict[str, Any]] = {
-    "compulsory": {"color": "#56B4E9"},
-    "capacity": {"color": "#E69F00", "hatch": "//"},
-    "conflict": {"color": "#000000"},
-}
 # Arrows end this far from the points, in points of the page.
 _GAP = 4.0
 

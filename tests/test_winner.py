@@ -17,13 +17,13 @@ from kernelwright.configs.load import read_config
 from kernelwright.configs.loaded import load
 from kernelwright.configs.winner import (
     WinnerError,
-    _comment,
     best_c,
     export,
     interface,
     schedule_steps,
     winner,
 )
+from kernelwright.env.compiler.codegen.comment import block_comment
 from kernelwright.env.compiler.runtime.call import CallError
 from kernelwright.env.compiler.runtime.toolchain import BuildError, find_toolchain
 from kernelwright.search.store import StoreError
@@ -145,7 +145,7 @@ def test_best_c_is_the_export(scheduled):
     ["*/ int x; /*", "**//", "*\\\n/ int x;", "/*", "line\n*/", "*/*/", "\u2028*/", "??/\n*/"],
 )
 def test_nothing_can_break_out_of_the_comment(nasty):
-    text = _comment(["before", nasty, "after"])
+    text = block_comment(["before", nasty, "after"])
     spliced = text.replace("\\\n", "")
     assert spliced.index("*/") == len(spliced) - 2
     assert spliced.rindex("/*") == 0

@@ -15,7 +15,7 @@ from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.dialects.steps import Misstep, apply_steps, read_steps
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import DIRECTIVES, GROUPS
 from kernelwright.env.compiler.schedule.decision import without_decisions
 from kernelwright.env.compiler.schedule.trace import (
     TraceError,
@@ -35,6 +35,8 @@ HINTS = (
     "make the parent's schedule simpler, and its innermost loop longer",
     "schedule another way than anything listed",
 )
+# What most schedules are made of.
+IN_FULL = ("split", "fuse", "reorder", "tile", "unroll", "vectorize", "parallel")
 PYTHON_MARKS = ("python", "py")
 STEP_MARKS = ("steps",)
 _STEPS = re.compile(r"^[ \t]*(?:insert|replace|delete)[ \t]+\d", re.IGNORECASE | re.MULTILINE)
@@ -59,11 +61,31 @@ class Schedule:
         self._space, self._edits = space, edits
         self._forms = Forms(space, problem)
 
+    @property
+    def _told(self) -> tuple[str, ...]:
+        """The directives that are told in full: what every schedule is made of, and what the
+        space names.
+        """
+        named = getattr(self._space, "named", ())
+        return tuple(op for op in DIRECTIVES if op in IN_FULL or op in named)
+
+    def _others(self) -> list[tuple[str, list[DirectiveHelp]]]:
+        """The other directives by group, in a line each."""
+        told = self._told
+        groups = [
+            (group, [directive_line(op) for op in ops if op not in told])
+            for group, ops in GROUPS.items()
+        ]
+        return [(group, lines) for group, lines in groups if lines]
+
     def facts(self) -> Mapping[str, Any]:
-        """The loop nest, the directives, what the machine offers, and how an answer is given."""
+        """The loop nest, the directives (what is used most in full, the others in a line), what the
+        machine offers, and how an answer is given.
+        """
         return {
             "nest": print_procedure(self._space.procedure),
-            "directives": [directive_help(op) for op in DIRECTIVES],
+            "directives": [directive_help(op) for op in self._told],
+            "others": self._others(),
             "threads": self._space.threads,
             "lanes": self._space.lanes,
             "edits": self._edits,
@@ -161,6 +183,15 @@ def directive_help(op: str) -> DirectiveHelp:
         shown.append(f"{star}{parameter.name}{default}")
     text = inspect.getdoc(function) or ""
     return DirectiveHelp(f"{op}({', '.join(shown)})", text.partition("\nRaises:")[0].strip())
+
+
+def directive_line(op: str) -> DirectiveHelp:
+    """How a directive is called, and the first thing that its documentation says."""
+    told = directive_help(op)
+    start = " ".join(told.text.partition("\n\n")[0].split())
+    plain = re.sub(r" \([^()]*\)", "", start)  # whose word it is
+    first = re.split(r"[.;:](?:\s|$)", plain, maxsplit=1)[0]
+    return DirectiveHelp(told.call, first)
 
 
 def _trace(candidate: Candidate) -> tuple[Directive, ...]:

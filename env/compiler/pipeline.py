@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.codegen.c import arguments, generate
+from kernelwright.env.compiler.codegen.comment import block_comment
 from kernelwright.env.compiler.codegen.errors import CodegenError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.simplify import simplify_procedure
@@ -21,15 +22,27 @@ from kernelwright.env.compiler.runtime.call import Kernel
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS, find_toolchain
 from kernelwright.env.compiler.schedule.edit import check_kinds
 from kernelwright.env.compiler.schedule.memo import cached_apply
+from kernelwright.env.compiler.schedule.trace import print_trace
 from kernelwright.env.types import Directive
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A scheduled procedure and its C."""
+    """A scheduled procedure, its C, and the schedule that led there.
+
+    What is built is ``source``: two schedules that lead to the same C are built once.
+    """
 
     procedure: Procedure
     source: str
+    trace: tuple[Directive, ...] = ()
+
+    @property
+    def listing(self) -> str:
+        """The C to be read: its schedule in a comment at the head, a directive a line."""
+        directives = print_trace(self.trace).splitlines() or ["none"]
+        head = [f"{self.procedure.name}, with the schedule", "", *(f"  {d}" for d in directives)]
+        return f"{block_comment(head)}\n\n{self.source}"
 
 
 def lower(procedure: Procedure, trace: Sequence[Directive] = ()) -> Lowered:
@@ -46,7 +59,7 @@ def lower(procedure: Procedure, trace: Sequence[Directive] = ()) -> Lowered:
             final = cached_apply(verify(procedure), trace)
         else:
             final = check_kinds("lower", verify(simplify_procedure(verify(procedure))))
-        return Lowered(final, generate(final))
+        return Lowered(final, generate(final), tuple(trace))
     except RecursionError:
         raise CodegenError("expected expressions of less than a thousand levels") from None
 

@@ -10,12 +10,18 @@ from __future__ import annotations
 from kernelwright.env.gym.environment import SearchEnv
 from kernelwright.env.gym.episode import EpisodeError, validate
 from kernelwright.env.gym.knobs import KernelEnv
-from kernelwright.env.gym.registration import KNOBS_ID, SCHEDULE_ID, register_ids
+from kernelwright.env.gym.registration import (
+    DIRECTIVES_ID,
+    KNOBS_ID,
+    SCHEDULE_ID,
+    register_ids,
+)
 from kernelwright.env.gym.reward import RewardModel
 from kernelwright.env.gym.schedule import ScheduleEnv
 from kernelwright.env.gym.vector import VectorKernelEnv
 
 __all__ = [
+    "DIRECTIVES_ID",
     "KNOBS_ID",
     "SCHEDULE_ID",
     "EpisodeError",

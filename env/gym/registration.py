@@ -10,6 +10,7 @@ from gymnasium.envs.registration import register, registry
 
 KNOBS_ID = "kernelwright/Knobs-v0"
 SCHEDULE_ID = "kernelwright/Schedule-v0"
+DIRECTIVES_ID = "kernelwright/Directives-v0"
 BUDGET = 64
 _FACTORIES = "kernelwright.configs.environment"
 
@@ -34,4 +35,12 @@ def register_ids() -> None:
             order_enforce=False,
             disable_env_checker=True,
             kwargs={"budget": BUDGET},
+        )
+    if DIRECTIVES_ID not in registry:
+        register(
+            id=DIRECTIVES_ID,
+            entry_point=f"{_FACTORIES}:make_schedule",
+            order_enforce=False,
+            disable_env_checker=True,
+            kwargs={"budget": BUDGET, "actions": "all"},
         )

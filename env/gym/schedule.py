@@ -1,10 +1,11 @@
 """Schedule search as a Gymnasium environment: an episode writes a schedule, one directive a step.
 
-State: a trace of directives over a procedure, empty at the start. Actions: see ``vocabulary.py``;
-an action adds a directive, the last one takes the last directive back. Legal is what the compiler
-proves legal. Observation: ``loops`` (a row of features a loop), ``facts`` (of the whole nest) and
-``remaining`` (steps left); ``features.py`` names the columns. ``info["trace"]`` is the schedule as
-text.
+State: a trace of directives over a procedure, empty at the start. Actions: the core list of
+``vocabulary.py`` or the wide one of ``actions.py``; an action adds a directive, and `UNDO` takes
+the last one back. Legal is what the compiler proves legal. Observation: ``loops`` (a row of
+features a loop), ``facts`` (of the whole nest) and ``remaining`` (steps left); ``features.py``
+names the columns. With all actions there are ``tensors`` (a row a tensor) and ``events``, too
+(``tensors.py``). ``info["trace"]`` is the schedule as text.
 """
 
 from __future__ import annotations
@@ -22,18 +23,13 @@ from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.schedule.memo import schedules_of
 from kernelwright.env.compiler.schedule.trace import print_trace
+from kernelwright.env.gym.actions import LISTS, MAX_TENSORS
 from kernelwright.env.gym.environment import Observation, Provenance, SearchEnv
 from kernelwright.env.gym.features import FACTS, GREATEST, LOOP_FEATURES, facts, loop_table
 from kernelwright.env.gym.judging import Standing, standing
 from kernelwright.env.gym.reward import BrokenJudgeError, RewardModel
-from kernelwright.env.gym.vocabulary import (
-    ACTIONS,
-    MAX_LOOPS,
-    IllegalActionError,
-    Trace,
-    legal_actions,
-    take,
-)
+from kernelwright.env.gym.tensors import EVENTS, TENSOR_FEATURES, events, tensor_table
+from kernelwright.env.gym.vocabulary import MAX_LOOPS, IllegalActionError, Trace
 from kernelwright.env.protocols import Evaluator
 from kernelwright.env.types import Candidate, Language, Reference, Request, Role, Stage
 
@@ -51,6 +47,7 @@ class ScheduleEnv(SearchEnv):
         evaluator: the judge; the same one that campaigns use.
         baseline: what speedups are measured against.
         budget: steps in an episode.
+        actions: the list of actions, ``core`` or ``all``.
         rewards: the reward table.
         provenance: what a saved episode says of the environment.
         render_mode: ``ansi`` makes `render` give the loop nest as text.
@@ -65,6 +62,7 @@ class ScheduleEnv(SearchEnv):
         baseline: Candidate = UNSCHEDULED,
         *,
         budget: int = 64,
+        actions: str = "core",
         rewards: RewardModel | None = None,
         provenance: Provenance | None = None,
         render_mode: str | None = None,
@@ -73,12 +71,18 @@ class ScheduleEnv(SearchEnv):
         if render_mode is not None and render_mode not in RENDER_MODES:
             expected = ", ".join(RENDER_MODES)
             raise ValueError(f"render_mode: expected one of {expected}, found {render_mode!r}")
+        if actions not in LISTS:
+            raise ValueError(f"actions: expected one of {', '.join(LISTS)}, found {actions!r}")
         self.render_mode = render_mode
+        self.actions = LISTS[actions]
+        self._is_wide = actions == "all"
         self._schedules = schedules_of(procedure)
         self._evaluator = evaluator
         self._against = (Reference(Role.BASELINE, baseline),)
-        self.action_space = spaces.Discrete(ACTIONS)
+        self.action_space = spaces.Discrete(self.actions.count)
         shapes = {"loops": (MAX_LOOPS, len(LOOP_FEATURES)), "facts": (len(FACTS),)}
+        if self._is_wide:
+            shapes |= {"tensors": (MAX_TENSORS, len(TENSOR_FEATURES)), "events": (len(EVENTS),)}
         boxes = {
             name: spaces.Box(0.0, GREATEST, shape, np.float32) for name, shape in shapes.items()
         }
@@ -137,13 +141,13 @@ class ScheduleEnv(SearchEnv):
 
     def _illegal_reason(self, action: int) -> str:
         try:
-            take(self._schedules, self._here(), action)
+            self.actions.take(self._schedules, self._here(), action)
         except IllegalActionError as error:
             return str(error)
         raise AssertionError(f"action {action} is masked and legal after {self._here()}")
 
     def _move(self, action: int) -> None:
-        after = take(self._schedules, self._here(), action)
+        after = self.actions.take(self._schedules, self._here(), action)
         self._judged = self._ask(after)
         self._trace = after
 
@@ -158,14 +162,19 @@ class ScheduleEnv(SearchEnv):
         return super()._info() | {"trace": print_trace(self._here())}
 
     def _mask(self, trace: Trace) -> NDArray[np.int8]:
-        mask = np.zeros(ACTIONS, dtype=np.int8)
-        mask[legal_actions(self._schedules, trace)] = 1
+        mask = np.zeros(self.actions.count, dtype=np.int8)
+        mask[self.actions.legal(self._schedules, trace)] = 1
         return mask
 
     def _features(self, trace: Trace) -> Observation:
         procedure = self._schedules.after(trace)
-        table = loop_table(procedure, MAX_LOOPS)
-        return {"loops": table, "facts": facts(procedure, len(trace))}
+        seen = {
+            "loops": loop_table(procedure, MAX_LOOPS),
+            "facts": facts(procedure, len(trace)),
+        }
+        if self._is_wide:
+            seen |= {"tensors": tensor_table(procedure, MAX_TENSORS), "events": events(procedure)}
+        return seen
 
     def _ask_judge(self, trace: Trace) -> Standing:
         request = Request(Candidate(Language.SCHEDULE, trace), Stage.SCREEN, self._against)

@@ -15,7 +15,7 @@ from kernelwright.agents.backends.mock import Mock
 from kernelwright.agents.chat import ChatRequest, Malformed
 from kernelwright.agents.dialects import DIALECTS, dialect_for
 from kernelwright.agents.dialects.fences import fenced
-from kernelwright.agents.dialects.schedule import directive_help
+from kernelwright.agents.dialects.schedule import IN_FULL, Schedule, directive_help
 from kernelwright.agents.dialects.source import Source, prototype
 from kernelwright.agents.programmer.knobtext import obeys, read_choices, read_rules
 from kernelwright.agents.programmer.reading import read_prompt
@@ -23,7 +23,8 @@ from kernelwright.agents.sheet import lasting_values
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.options import OptionError
 from kernelwright.env.problems.matmul import matmul
-from kernelwright.env.spaces.schedule import ProgramSpace
+from kernelwright.env.problems.program import definition_of
+from kernelwright.env.spaces.schedule import ProgramSpace, ScheduleSpace
 from kernelwright.env.spaces.schedule.template import from_knobs, template_program
 from kernelwright.env.spaces.source import SourceSpace
 from kernelwright.env.types import Candidate, Directive, Language
@@ -132,6 +133,30 @@ def test_every_directive_is_explained_with_its_arguments():
         assert "Before::" in told.text
         assert "Raises" not in told.text
     assert directive_help("tile").call == "tile(loop, inner, rows, columns, tail='guard')"
+
+
+def rules_of(space):
+    """The directives as a prompt tells them: in full, and in a line."""
+    facts = Schedule(space, matmul(m=8, n=16, k=8)).facts()
+    lines = [told for _, group in facts["others"] for told in group]
+    return facts["directives"], lines
+
+
+def test_a_prompt_tells_every_directive_and_most_of_them_in_a_line():
+    problem = matmul(m=8, n=16, k=8)
+    procedure = definition_of(problem, problem.workloads[0])
+    full, lines = rules_of(ScheduleSpace(procedure, directives="all"))
+    names = [told.call.partition("(")[0] for told in (*full, *lines)]
+    assert sorted(names) == sorted(DIRECTIVES)
+    assert tuple(names[: len(full)]) == IN_FULL
+    assert all("\n" not in told.text and told.text for told in lines)
+    size = sum(len(told.call) + len(told.text) for told in lines)
+    assert size < 1.5 * sum(len(told.call) + len(told.text) for told in full)
+    # What a campaign names is told in full.
+    full, lines = rules_of(ScheduleSpace(procedure, directives=["pack", "split"]))
+    assert [told.call.partition("(")[0] for told in full] == [*IN_FULL, "pack"]
+    assert "Before::" in full[-1].text
+    assert not any(told.call.startswith("pack(") for told in lines)
 
 
 @pytest.mark.parametrize(

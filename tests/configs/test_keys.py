@@ -91,6 +91,14 @@ BY_A_TEMPLATE = {
     "driver": {"name": "random"},
     "budget": {"trials": 2},
 }
+BY_DIRECTIVES = {
+    "name": "wide",
+    "problem": MATMUL,
+    "space": {"kind": "schedule", "directives": ["cache_read", "unroll_and_jam"]},
+    "target": {"name": "cpu-model"},
+    "driver": {"name": "random"},
+    "budget": {"trials": 2},
+}
 KERNEL = """
 void matmul(const float *restrict A, const float *restrict B, float *restrict C,
             int64_t m, int64_t n, int64_t k)
@@ -152,7 +160,7 @@ def test_every_key_of_the_file_is_read_by_a_run(tmp_path, monkeypatch):
 
         monkeypatch.setattr(model, "__getattribute__", spy)
     (tmp_path / "kernel.c").write_text(KERNEL)
-    campaigns = (ON_A_MODEL, ON_THE_CPU, BY_A_MODEL, BY_A_TEMPLATE, OF_TASKS)
+    campaigns = (ON_A_MODEL, ON_THE_CPU, BY_A_MODEL, BY_A_TEMPLATE, BY_DIRECTIVES, OF_TASKS)
     for number, campaign in enumerate(campaigns):
         path = tmp_path / f"{number}.yaml"
         path.write_text(yaml.safe_dump(campaign))

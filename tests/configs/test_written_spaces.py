@@ -134,6 +134,18 @@ def test_a_killed_search_ends_bit_equal(tmp_path, space, driver, at):
     assert payloads(tmp_path / "a") == payloads(tmp_path / "b")
 
 
+def test_a_killed_search_with_all_directives_ends_bit_equal(tmp_path):
+    path = written(tmp_path, {"directives": "all"}, trials=12)
+    command = [sys.executable, "-P", str(CHILD), str(path), str(tmp_path / "a"), "commit", "7"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    api.run(path, tmp_path / "a", workers=3)
+    summary = api.run(path, tmp_path / "b")
+    assert tables(tmp_path / "a") == tables(tmp_path / "b")
+    assert summary["trials"] == 12
+    core = {"split", "unroll", "vectorize", "parallel", "fuse", "reorder"}
+    assert {step.op for payload in payloads(tmp_path / "b") for step in payload} - core
+
+
 def test_a_run_s_config_can_be_run_elsewhere(tmp_path):
     path = written(tmp_path, SPACES["program"])
     api.run(path, tmp_path / "a")

@@ -30,6 +30,7 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
+from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import variables_of
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.machine.affine import affine, interval
@@ -96,7 +97,9 @@ def count(domain: Domain, extents: Mapping[str, int]) -> Points:
     for var, size in loops:
         unknown = [p for p in walk(size) if _is_unknown(p, variables)]
         if unknown:
-            raise EstimateError(f"expected loops of known extents, found {var} in {unknown[0]}")
+            raise EstimateError(
+                f"expected loops of known extents, found {var} in {print_expr(unknown[0])}"
+            )
     conditions = [simplify(substitute(c, known)) for c in domain.conditions]
     split = [part for condition in conditions for part in _conjuncts(condition)]
     usable = [c for c in split if not any(_is_unknown(part, variables) for part in walk(c))]
@@ -154,7 +157,9 @@ def _count_component(loops: _Loops, conditions: list[Expr]) -> Points:
     for var, size in loops:
         bounds = interval(size, most)
         if bounds is None:
-            raise EstimateError(f"expected loops of known extents, found {var} in {size}")
+            raise EstimateError(
+                f"expected loops of known extents, found {var} in {print_expr(size)}"
+            )
         most[var] = max(0, bounds[1])
     if any(size == 0 for size in most.values()):
         return Points(0)

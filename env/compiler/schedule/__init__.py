@@ -55,3 +55,57 @@ DIRECTIVES: dict[str, str] = {
     "pad": "kernelwright.env.compiler.schedule.pad:pad",
     "bound": "kernelwright.env.compiler.schedule.bound:bound",
 }
+
+# What they are for; every directive is in one group.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "order of loops": (
+        "split",
+        "fuse",
+        "reorder",
+        "tile",
+        "skew",
+        "unimodular",
+        "wavefront",
+        "affine",
+        "reverse",
+        "fission",
+        "merge",
+        "rename",
+        "add_unit_loop",
+    ),
+    "how iterations run": ("unroll", "vectorize", "parallel", "bind", "barrier"),
+    "code of a loop": (
+        "unroll_and_jam",
+        "software_pipeline",
+        "peel",
+        "partition",
+        "specialize",
+        "bound",
+        "tensorize",
+    ),
+    "where stages are computed and kept": (
+        "compute_root",
+        "compute_inline",
+        "compute_at",
+        "reverse_compute_at",
+        "store_root",
+        "store_at",
+        "fold_storage",
+    ),
+    "copies and traffic": (
+        "cache_read",
+        "cache_write",
+        "scalar_replacement",
+        "prefetch",
+        "stream_store",
+    ),
+    "layout of memory": (
+        "pack",
+        "reorder_storage",
+        "storage_align",
+        "pad",
+        "bound_storage",
+        "set_scope",
+    ),
+    "reductions": ("reassociate", "rfactor", "decompose_reduction"),
+}

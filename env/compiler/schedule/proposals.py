@@ -248,6 +248,27 @@ def _axes(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedure], Propo
     return rows
 
 
+def _fold_storage(procedure: Procedure) -> Proposals:
+    """Of what is written and read in one loop; elements of nothing else make room in time."""
+    shared = set()
+    for loop in loops(procedure):
+        written = {s.tensor for s in statements(loop.body) if isinstance(s, Store)}
+        shared |= written & _read(loop)
+    for proposed in _axes("fold_storage", (), (4,))(procedure):
+        if proposed.target in shared:
+            yield proposed
+
+
+def _read(loop: For) -> set[str]:
+    """The tensors that a loop reads."""
+    found = set()
+    for each in statements(loop.body):
+        if isinstance(each, Store):
+            for root in (each.value, *each.indices):
+                found |= {node.tensor for node in walk(root) if isinstance(node, Load)}
+    return found
+
+
 def _bound_storage(procedure: Procedure) -> Proposals:
     for tensor in temporaries(procedure.body):
         for axis, extent in enumerate(tensor.shape):
@@ -320,7 +341,7 @@ PROPOSALS: dict[str, Callable[[Procedure], Proposals]] = {
     "compute_root": _each_temporary("compute_root"),
     "decompose_reduction": _decompose,
     "fission": _fission,
-    "fold_storage": _axes("fold_storage", (), (4,)),
+    "fold_storage": _fold_storage,
     "fuse": _next_loop("fuse"),
     "merge": _merge,
     "pack": _pack,

@@ -27,6 +27,12 @@ from kernelwright.env.protocols import Violation
 from kernelwright.env.spaces.schedule.chance import Drawing, pick
 from kernelwright.env.spaces.schedule.draw import Limits, change_plan, draw_plan, mix_plans
 from kernelwright.env.spaces.schedule.features import features_of
+from kernelwright.env.spaces.schedule.further import (
+    CORE,
+    all_further,
+    draw_further,
+    further_directives,
+)
 from kernelwright.env.spaces.schedule.nest import Nest, find_nests
 from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, directives, outline
 from kernelwright.env.types import Candidate, Directive, Language
@@ -34,6 +40,9 @@ from kernelwright.env.types import Candidate, Directive, Language
 MAX_DIRECTIVES = 128
 TRIES = 8
 EXTENDED = 0.15  # how often a move follows a sample, and another that move
+EDITED = 0.1  # how often a mutation changes a directive and no decision
+# The same where there are more directives than decisions stand for, and how often a move is one.
+EXTENDED_FURTHER, EDITED_FURTHER, FURTHER = 0.5, 0.4, 0.7
 REMEMBERED = 512
 
 
@@ -44,16 +53,24 @@ class ScheduleSpace:
         procedure: what is scheduled.
         threads: how many threads there are; with one nothing is parallel.
         lanes: numbers of vector lanes to draw from.
+        directives: which directives moves are drawn from: the ``core`` ones (split, unroll,
+            vectorize, parallel, fuse, reorder), ``all``, or some by name beside the core ones.
 
     Raises:
-        OptionError: if there is no thread, or a number of lanes is none of a vector's.
+        OptionError: if there is no thread, a number of lanes is none of a vector's, or a directive
+            is none.
     """
 
     language = Language.SCHEDULE
     can_sample = True
 
     def __init__(
-        self, procedure: Procedure, *, threads: int = 1, lanes: Sequence[int] = (4, 8, 16, 32)
+        self,
+        procedure: Procedure,
+        *,
+        threads: int = 1,
+        lanes: Sequence[int] = (4, 8, 16, 32),
+        directives: str | Sequence[str] = CORE,
     ) -> None:
         if threads < 1:
             raise OptionError("threads", "at least 1", str(threads))
@@ -62,6 +79,9 @@ class ScheduleSpace:
             raise OptionError("lanes", f"numbers of lanes among {known}", str(list(lanes)))
         self.procedure, self.threads = procedure, threads
         self.lanes = tuple(sorted(set(lanes)))
+        self._further = further_directives(directives)
+        # What a proposer is told in full: what there is a name for in particular.
+        self.named = () if isinstance(directives, str) else self._further
         self.default = Candidate(Language.SCHEDULE, ())
         self._limits = Limits(self.lanes, threads > 1)
         self._nests = find_nests(procedure)
@@ -125,7 +145,9 @@ class ScheduleSpace:
         return Candidate(Language.SCHEDULE, spelled)
 
     def legal_moves(self, candidate: Candidate) -> tuple[Directive, ...]:
-        """Every single directive of the vocabulary that may be appended, in a fixed order."""
+        """Every single directive of the vocabulary that may be appended, in a fixed order; then
+        those of the further directives that the space draws from, of each a few.
+        """
         found = self._moves.get(candidate.key)
         if found is None:
             found = self._find_moves(_trace(candidate))
@@ -137,12 +159,24 @@ class ScheduleSpace:
     def _find_moves(self, trace: Trace) -> tuple[Directive, ...]:
         if len(trace) >= MAX_DIRECTIVES:
             return ()
-        return legal_moves(
-            self._schedules.after(trace),
+        procedure = self._schedules.after(trace)
+        found = legal_moves(
+            procedure,
             lambda move: self._append(trace, move),
             lanes=self.lanes,
             threaded=self._limits.threaded,
         )
+        further = all_further(procedure, self._further)
+        return (*found, *(m for m in further if m not in found and self._is_legal(trace, m)))
+
+    def _is_legal(self, trace: Trace, move: Directive) -> bool:
+        if move.op == "parallel" and not self._limits.threaded:
+            return False
+        try:
+            self._append(trace, move)
+        except CompilerError:
+            return False
+        return True
 
     def _append(self, trace: Trace, move: Directive) -> Trace:
         """A trace and one more directive.
@@ -179,7 +213,7 @@ class ScheduleSpace:
 
     def _extended(self, drawn: Candidate, rng: np.random.Generator) -> Candidate:
         """Moves reach what no decision stands for; where decisions are few, that is most."""
-        while rng.random() < EXTENDED:
+        while rng.random() < (EXTENDED_FURTHER if self._further else EXTENDED):
             longer = self._append_any(_trace(drawn), rng)
             found = None if longer is None else self._legal(longer)
             drawn = drawn if found is None else found
@@ -198,7 +232,7 @@ class ScheduleSpace:
         return None if found == candidate else found
 
     def _change(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
-        if not self._nests or rng.random() < 0.1:
+        if not self._nests or rng.random() < (EDITED_FURTHER if self._further else EDITED):
             return self._edit(trace, rng)
         parts = outline(self._nests, trace)
         place = pick(rng, range(len(self._nests)), self._weights)
@@ -238,10 +272,25 @@ class ScheduleSpace:
 
     def _append_any(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
         """A trace and a move that may be legal, None if there is none."""
+        if self._further and rng.random() < FURTHER:
+            return self._insert_further(trace, rng)
         moves = vocabulary(
             self._schedules.after(trace), lanes=self.lanes, threaded=self._limits.threaded
         )
         return (*trace, pick(rng, moves)) if moves else None
+
+    def _insert_further(self, trace: Trace, rng: np.random.Generator) -> Trace | None:
+        """A trace with a further directive that is legal at its place, None if some draws gave
+        none. Anywhere: a stage is put into loops before they are vectorized, not after.
+        """
+        place = int(rng.integers(len(trace) + 1))
+        before = trace[:place]
+        procedure = self._schedules.after(before)
+        for _ in range(TRIES):
+            move = draw_further(procedure, self._further, rng)
+            if move is not None and self._is_legal(before, move):
+                return (*before, move, *trace[place:])
+        return None
 
     def crossover(
         self, left: Candidate, right: Candidate, rng: np.random.Generator
