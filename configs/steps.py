@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kernelwright.env.compiler.ir.accesses import Access, accesses
 from kernelwright.env.compiler.ir.nodes import Allocate, For, Procedure, Stmt, loops
 from kernelwright.env.compiler.ir.printer import print_procedure
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.machine.nest import EstimateError
 from kernelwright.env.compiler.machine.tradeoff import Tradeoff, measure
-from kernelwright.env.compiler.poly.region import Access, Region, accesses, region, tensors_of
+from kernelwright.env.compiler.poly.region import Region, region
 from kernelwright.env.compiler.schedule.memo import Schedules
 from kernelwright.env.compiler.schedule.trace import print_trace
 from kernelwright.env.problems.program import definition_of
@@ -69,7 +71,7 @@ def _regions(
     """The regions of all tensors; of one that is accessed as before, those that were found then."""
     homes = dict(_homes(procedure.body, None))
     around = {loop.var: loop.body for loop in loops(procedure)}
-    for name in tensors_of(procedure):
+    for name in tensors_by_name(procedure):
         home = homes.get(name)
         body = procedure.body if home is None else around[home]
         found = tuple(each for each in accesses(body) if each.tensor == name)

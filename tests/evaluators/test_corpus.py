@@ -25,7 +25,20 @@ from kernelwright.evaluators.corpus.specimen import named, read
 from kernelwright.evaluators.corpus.witness import SANITIZERS, WitnessError, observe
 from kernelwright.evaluators.cpu.target import Cpu
 
-CATALOGUE = CPU_PROBLEMS
+# The pipelines and stencils that schedules are about have no written corpus yet.
+WITHOUT = {
+    "batched_matmul",
+    "box4",
+    "column_sum",
+    "conv2d_nchw",
+    "conv2d_nhwc",
+    "depthwise",
+    "gauss_seidel",
+    "jacobi2d",
+    "pyramid",
+    "unsharp",
+}
+CATALOGUE = tuple(sorted(set(CPU_PROBLEMS) - WITHOUT))
 ROW_SUM = """void row_sum(const float *restrict x, float *restrict y, int64_t rows, int64_t cols)
 {
     for (int64_t i = 0; i < rows; i++) {

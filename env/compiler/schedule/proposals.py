@@ -25,7 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     statements,
 )
-from kernelwright.env.compiler.ir.queries import stores, temporaries, tensors_of
+from kernelwright.env.compiler.ir.queries import loads, stores, temporaries, tensors_of
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.instructions import INSTRUCTIONS
 from kernelwright.env.compiler.schedule.kind import LANES, MAX_UNROLL
@@ -252,7 +252,7 @@ def _fold_storage(procedure: Procedure) -> Proposals:
     """Of what is written and read in one loop; elements of nothing else make room in time."""
     shared = set()
     for loop in loops(procedure):
-        written = {s.tensor for s in statements(loop.body) if isinstance(s, Store)}
+        written = {store.tensor for store in stores(loop.body)}
         shared |= written & _read(loop)
     for proposed in _axes("fold_storage", (), (4,))(procedure):
         if proposed.target in shared:
@@ -261,12 +261,7 @@ def _fold_storage(procedure: Procedure) -> Proposals:
 
 def _read(loop: For) -> set[str]:
     """The tensors that a loop reads."""
-    found = set()
-    for each in statements(loop.body):
-        if isinstance(each, Store):
-            for root in (each.value, *each.indices):
-                found |= {node.tensor for node in walk(root) if isinstance(node, Load)}
-    return found
+    return {load.tensor for load in loads(loop.body)}
 
 
 def _bound_storage(procedure: Procedure) -> Proposals:
