@@ -350,6 +350,8 @@ class _Emitter:
             yield
 
     def _prefetch(self, node: Prefetch) -> None:
+        if node.tensor in self.expressions.registers:
+            return  # nothing of it is in memory
         element = self.expressions.element(node.tensor, node.indices)
         self.line(f"__builtin_prefetch(&{element}, {int(node.write)}, {node.locality});")
 

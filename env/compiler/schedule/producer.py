@@ -39,6 +39,7 @@ from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import EMPTY, whole
 from kernelwright.env.compiler.poly.region import accesses
 from kernelwright.env.compiler.poly.sums import difference, replaced, total
+from kernelwright.env.compiler.schedule.path import mentions
 
 Path = tuple[Stmt, ...]
 
@@ -227,6 +228,9 @@ def _check_store(
         if loop.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
             reason = f"loop {loop.var} of {name} is {loop.kind}, and its extent would change"
             raise ScheduleError(op, f"{reason}: place {name} first")
+        varies = next((var for var in around if mentions(loop.extent, var)), None)
+        if varies is not None:
+            raise ScheduleError(op, f"the extent of loop {loop.var} of {name} depends on {varies}")
         size = extents.setdefault(axis, loop.extent)
         if difference(loop.extent, size) != whole(0):
             found = f"{print_expr(loop.extent)} and {print_expr(size)}"
@@ -317,9 +321,9 @@ def narrowed(producer: Producer, spans: Mapping[int, Span]) -> tuple[Stmt, ...]:
 
     def build(node: Stmt) -> Stmt:
         match node:
-            case Store(tensor, indices, value, reduce, stream):
+            case Store(tensor, indices, value):
                 put = tuple(place_of(i) if tensor == name else replaced(i, values) for i in indices)
-                return Store(tensor, put, replaced(value, values), reduce, stream)
+                return replace(node, indices=put, value=replaced(value, values))
             case For(var, extent, body, kind):
                 span = spans.get(axes[var]) if var in axes else None
                 size = span.extent if span is not None else replaced(extent, values)

@@ -268,6 +268,13 @@ REFUSED = [
     (two_rows(), "specialize('n')", "a comparison of two numbers, found n"),
     (two_rows(), "specialize('n == i')", "one of the extents n, m, found i"),
     (two_rows(), "specialize('n % m == 0')", "expected to divide by a number, found n % m"),
+    (
+        two_rows(),
+        f"specialize('n * {2**31 - 1} * {2**31 - 1} == 4')",
+        f"int64 holds for all extents below {2**31}, found n",
+    ),
+    (two_rows(), f"specialize('{'n + ' * 300}1 == 4')", "at most 256 characters, found 1206"),
+    (two_rows(), f"specialize('{'n > 4 and ' * 300}n > 3')", "at most 256 characters"),
     (two_rows(), "specialize('n >= 0')", "n >= 0 always holds here"),
     (two_rows(), "specialize('n < 0')", "n < 0 never holds here"),
     (two_rows(), "specialize('n == 1', 'q')", "expected one of the loops"),
