@@ -25,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Tensor,
     Unary,
+    Var,
     statements,
     walk,
 )
@@ -159,6 +160,7 @@ class _Extra:
         larger: dict[str, Tensor] = {}
         facts = Facts(self._procedure.extents)
         names = self._procedure.extents
+        is_shape = all(n.name in names for n in walk(self._rounded) if isinstance(n, Var))
         context = context_set(names, [f"{isl_name(name)} >= 0" for name in names])
         for found in _sets(written.range()):
             name = found.get_tuple_name().removeprefix("t_")
@@ -176,7 +178,7 @@ class _Extra:
                 last = from_extremum(greatest(alone, context, alone))
                 end = simplify(Binary("add", last, whole(1)))
                 # As a rule the extent of the loop itself, which reads better.
-                if facts.decide(Binary("eq", end, self._rounded)):
+                if is_shape and facts.decide(Binary("eq", end, self._rounded)):
                     end = self._rounded
                 shape.append(facts.greatest(size, end))
             larger[name] = replace(tensor, shape=tuple(shape))

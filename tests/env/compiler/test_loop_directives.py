@@ -520,3 +520,16 @@ def test_any_legal_trace_compiles_to_the_same(cache, name, seed):
         wanted, got = interpret(before, inputs, extents), kernel(inputs, extents)
         for key, array in wanted.items():
             np.testing.assert_array_equal(got[key], array, err_msg=print_trace(trace))
+
+
+def test_a_loop_whose_extent_varies_is_rounded_up():
+    """The number of iterations depends on the loop around, the memory for them does not."""
+    k = Var("k")
+    fill = For("i", Binary("sub", whole(3), k), Store("t", (I,), Load("x", (I,))))
+    use = Store("y", (k,), Load("t", (whole(0),)))
+    body = Allocate(Tensor("t", (whole(3),), "float32"), Block((fill, use)))
+    tensors = (tensor("x", 4), tensor("y", 3, role="output"))
+    before = verify(Procedure("f", (), tensors, For("k", whole(3), body)))
+    after = apply_trace(before, parse_trace("split('i', 2, '', '', 'round_up')"))
+    assert "allocate t: float32[4]" in print_procedure(after)
+    assert_same(before, after)
