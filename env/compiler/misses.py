@@ -118,7 +118,7 @@ def _given(bases: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]
     if set(bases) != set(sizes):
         raise MissesError(f"bases: expected one for each of {list(sizes)}, found {sorted(bases)}")
     for name, base in bases.items():
-        if base % sizes[name]:
+        if not isinstance(base, int | np.integer) or isinstance(base, bool) or base % sizes[name]:
             expected = f"a multiple of an element's {sizes[name]} bytes"
             raise MissesError(f"{name}: expected {expected} as its address, found {base}")
     return dict(bases)

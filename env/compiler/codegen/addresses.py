@@ -79,7 +79,8 @@ def address_stream(
         if name not in sizes:
             known = ", ".join(sizes)
             raise ValueError(f"element_bytes: expected one of {known}, found {name!r}")
-        if size < 1 or size & (size - 1):
+        is_whole = isinstance(size, int) and not isinstance(size, bool)
+        if not is_whole or size < 1 or size & (size - 1):
             raise ValueError(f"element_bytes of {name}: expected 2^n, found {size}")
         sizes[name] = size
     valued = _valued(procedure)

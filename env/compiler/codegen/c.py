@@ -110,6 +110,8 @@ class _Statements:
             case Allocate(tensor, body):
                 with self._temporaries.declared(tensor):
                     self.statement(body)
+            case Prefetch(tensor) if tensor in self._expressions.registers:
+                pass  # nothing of it is in memory
             case Prefetch(tensor, indices, write, locality):
                 element = self._expressions.element(tensor, indices)
                 self._writer.line(f"__builtin_prefetch(&{element}, {int(write)}, {locality});")

@@ -33,13 +33,13 @@ def stream_helper(dtype: str, lanes: int) -> str:
     lines = [
         f"static inline void {names.stream(dtype, lanes)}({C_TYPES[dtype]} *p, {kind} v) {{",
         "#if defined(__clang__)",
-        *_store(size, size, "__builtin_nontemporal_store(*whole, (kw_part *)p);"),
+        *_store(size, size, "__builtin_nontemporal_store(*parts, (kw_part *)p);"),
     ]
     for piece, condition, builtin in _PIECES:
         if piece <= size:
-            step = f"{builtin}((float *)p + i * {piece // 4}, whole[i]);"
+            step = f"{builtin}((float *)p + i * {piece // 4}, parts[i]);"
             if piece == size:
-                step = f"{builtin}((float *)p, *whole);"
+                step = f"{builtin}((float *)p, *parts);"
             lines += [f"#elif {condition}", *_store(size, piece, step)]
     return "\n".join([*lines, "#endif", f"    *({kind} *)p = v;", "}"])
 
@@ -51,7 +51,9 @@ def _store(size: int, piece: int, step: str) -> list[str]:
     return [
         f"    typedef float kw_part __attribute__((vector_size({piece}), may_alias));",
         f"    if ((uintptr_t)p % {piece} == 0) {{",
-        "        const kw_part *whole = (const kw_part *)&v;",
+        # The argument may lie anywhere; its copy is aligned, and stays in registers.
+        f"        kw_part parts[{count}];",
+        "        __builtin_memcpy(parts, &v, sizeof v);",
         f"        {loop}{step}",
         "        return;",
         "    }",

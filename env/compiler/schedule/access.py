@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from kernelwright.env.compiler.errors import ScheduleError
@@ -101,12 +102,12 @@ def rewritten(
 
     def statement(each: Stmt, known: Ranges) -> Stmt:
         match each:
-            case Store(name, indices, value, reduce, stream):
+            case Store(name, indices, value):
                 indices = tuple(expression(index, known) for index in indices)
                 value = expression(value, known)
                 if name == tensor:
                     name, indices = rewrite(indices, known)
-                return Store(name, indices, value, reduce, stream)
+                return replace(each, tensor=name, indices=indices, value=value)
             case Prefetch(name, indices, write, locality) if name == tensor and hints:
                 name, indices = rewrite(indices, known)
                 return Prefetch(name, indices, write, locality)

@@ -75,7 +75,7 @@ def affine(
             statement than a store is inside, an argument is wrong, or isl finds no end.
     """
     target = find_loop("affine", procedure, loop)
-    if tile != 0:
+    if isinstance(tile, bool) or tile != 0:
         whole_argument("affine", "a size of tile (or 0 for none)", tile, 2)
     if fuse not in FUSE:
         raise ScheduleError("affine", f"expected one of {', '.join(FUSE)}, found {fuse!r}")

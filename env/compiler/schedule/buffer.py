@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.dtypes import FLOATS
+from kernelwright.env.compiler.ir.levels import is_launch
 from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -247,11 +248,12 @@ def checked(op: str, procedure: Procedure, buffer: Buffer) -> Procedure:
             reason = f"the copy of {buffer.source} would read an element before it is written"
             raise ScheduleError(op, reason, str(example))
     # Inside, elements of the temporary are one to one with those of the tensor. Outside, the copies
-    # may touch more of the tensor than the statement did, and threads may share the temporary.
+    # may touch more of the tensor than the statement did. Threads may share the temporary, and who
+    # copies is another than who uses it.
     free = {loop.kind for loop in buffer.loops} - {LoopKind.SERIAL, LoopKind.UNROLLED}
     if is_input:
         free -= {LoopKind.PARALLEL, LoopKind.VECTORIZED}
-    return check_kinds(op, done) if free else done
+    return check_kinds(op, done) if free or is_launch(done.body) else done
 
 
 def allocated(buffer: Buffer, parts: Sequence[Stmt]) -> Stmt:

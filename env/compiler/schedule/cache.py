@@ -80,7 +80,7 @@ def cache_read(
     """
     found = find_tensor("cache_read", procedure, tensor)
     layout = row_major(len(found.shape))
-    return read_through("cache_read", procedure, found, loop, scope, name or "", layout)
+    return read_through("cache_read", procedure, found, loop, scope, name, layout)
 
 
 def read_through(
@@ -157,7 +157,7 @@ def cache_write(
     op = "cache_write"
     found = find_tensor(op, procedure, tensor)
     _check_scope(op, scope)
-    new = new_tensor_name(op, procedure, name or "", f"{tensor}_write")
+    new = new_tensor_name(op, procedure, name, f"{tensor}_write")
     site = whole_life(op, procedure, found) if loop == ROOT else loop_body(op, procedure, loop)
     box = _written_box(op, site, found, loop)
     box = whole_box(found) if loop == ROOT else box
@@ -276,5 +276,6 @@ def _written_box(op: str, site: Site, tensor: Tensor, loop: str) -> Region:
     check_visible(op, site, tensor)
     no_barriers(op, site.statement, tensor.name)
     box = region_of(site.statement, tensor, site.around)
-    assert box is not None
+    if box is None:
+        raise ScheduleError(op, f"no write of {tensor.name} in {_where(loop)} ever runs")
     return box

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Binary, Expr, Var
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Var
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 
 _ARITHMETIC: dict[type[ast.operator], str] = {
@@ -24,14 +24,22 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.NotEq: "ne",
 }
 
+# Sizes that a kernel can be called with are below this.
+MAX_EXTENT = 2**31
+# Of a condition's text; each operation in it may stand inside another.
+MAX_LENGTH = 256
+
 
 def parse_condition(op: str, text: object, extents: tuple[str, ...]) -> Expr:
     """The condition in a text: comparisons of extents and whole numbers with ``+ - * // %``, joined
-    by ``and`` and ``or``.
+    by ``and`` and ``or``. No extent that a kernel can be called with takes a number out of int64.
 
     Raises:
-        ScheduleError: if it is none; it says what was found.
+        ScheduleError: if it is none, or longer than `MAX_LENGTH`; it says what was found.
     """
+    if isinstance(text, str) and len(text) > MAX_LENGTH:
+        reason = f"expected a condition of at most {MAX_LENGTH} characters, found {len(text)}"
+        raise ScheduleError(op, reason)
     try:
         tree = ast.parse(text, mode="eval") if isinstance(text, str) else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -67,7 +75,28 @@ def _number(op: str, node: ast.expr, extents: tuple[str, ...]) -> Expr:
             if divides and not (isinstance(right, ast.Constant) and right.value):
                 reason = f"expected to divide by a number, found {ast.unparse(node)}"
                 raise ScheduleError(op, reason)
-            return Binary(_ARITHMETIC[type(sign)], *operands)
+            out = Binary(_ARITHMETIC[type(sign)], *operands)
+            if _greatest(out) >= 2**63:
+                reason = f"expected numbers that int64 holds for all extents below {MAX_EXTENT}"
+                raise ScheduleError(op, f"{reason}, found {ast.unparse(node)}")
+            return out
     known = ", ".join(extents) or "none"
     reason = f"expected a whole number or one of the extents {known}, found {ast.unparse(node)}"
     raise ScheduleError(op, reason)
+
+
+def _greatest(node: Expr) -> int:
+    """What the absolute value of a number in a condition does not exceed."""
+    match node:
+        case Const(value):
+            return abs(int(value))
+        case Binary("add" | "sub", left, right):
+            return _greatest(left) + _greatest(right)
+        case Binary("mul", left, right):
+            return _greatest(left) * _greatest(right)
+        case Binary("floordiv", left, _):
+            # Towards minus infinity: -1 // 2 is -1.
+            return max(_greatest(left), 1)
+        case Binary("mod", _, right):
+            return _greatest(right)
+    return MAX_EXTENT

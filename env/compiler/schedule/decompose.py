@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
     Block,
     Expr,
     For,
@@ -75,6 +76,8 @@ def decompose_reduction(procedure: Procedure, tensor: str, loop: str | None = No
     loop = _outermost(bare, tensor) if loop is None else find_loop(_OP, bare, loop).var
     path = path_to(bare, loop)
     inner = _update_under(path[-1], tensor, loop)
+    if any(isinstance(node, Allocate) and node.tensor.name == tensor for node in inner):
+        raise ScheduleError(_OP, f"{tensor} lives inside loop {loop}, and would start outside")
     update = inner[-1]
     assert isinstance(update, Store)
     nest = [node for node in inner if isinstance(node, For)]

@@ -13,6 +13,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Const,
     Expr,
     Load,
+    Prefetch,
     Procedure,
     Stmt,
     Store,
@@ -106,8 +107,8 @@ def _folded(procedure: Procedure, allocate: Allocate, axis: int, factor: int) ->
 
     def statement(node: Stmt) -> Stmt:
         match node:
-            case Store(tensor, indices, value, reduce, stream) if tensor == name:
-                return Store(tensor, place(indices), value, reduce, stream)
+            case Store(tensor, indices) | Prefetch(tensor, indices) if tensor == name:
+                return replace(node, indices=place(indices))
             case Allocate(tensor, body) if tensor.name == name:
                 shape = (*tensor.shape[:axis], whole(factor), *tensor.shape[axis + 1 :])
                 return Allocate(replace(tensor, shape=shape), body)

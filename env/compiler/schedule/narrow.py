@@ -50,9 +50,9 @@ def narrowed(producer: Producer, spans: Mapping[int, Span]) -> tuple[Stmt, ...]:
 
     def build(node: Stmt) -> Stmt:
         match node:
-            case Store(tensor, indices, value, reduce, stream):
+            case Store(tensor, indices, value):
                 put = tuple(place_of(i) if tensor == name else replaced(i, values) for i in indices)
-                return Store(tensor, put, replaced(value, values), reduce, stream)
+                return replace(node, indices=put, value=replaced(value, values))
             case For(var, extent, body, kind):
                 span = spans.get(axes[var]) if var in axes else None
                 size = span.extent if span is not None else replaced(extent, values)

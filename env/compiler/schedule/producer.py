@@ -33,7 +33,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.path import Path
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.queries import loads_from, temporaries, writes
+from kernelwright.env.compiler.ir.queries import loads_from, mentions, temporaries, writes
 from kernelwright.env.compiler.ir.simplify import EMPTY, whole
 from kernelwright.env.compiler.poly.sums import difference
 
@@ -194,6 +194,9 @@ def _check_store(
         if loop.kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
             reason = f"loop {loop.var} of {name} is {loop.kind}, and its extent would change"
             raise ScheduleError(op, f"{reason}: place {name} first")
+        varies = next((var for var in around if mentions(loop.extent, var)), None)
+        if varies is not None:
+            raise ScheduleError(op, f"the extent of loop {loop.var} of {name} depends on {varies}")
         size = extents.setdefault(axis, loop.extent)
         if difference(loop.extent, size) != whole(0):
             found = f"{print_expr(loop.extent)} and {print_expr(size)}"

@@ -162,7 +162,8 @@ def fuse(procedure: Procedure, loop: str, inner: str, fused: str | None = None) 
             raise ScheduleError("fuse", reason)
     if fused is None:
         fused = spare_fused(loop, inner, taken_names(procedure))
-    fused = fused or fused_name(loop, inner)
+    if fused == "":
+        fused = fused_name(loop, inner)
     new_names("fuse", procedure, fused)
     for each in (outside, inside):
         _serial("fuse", each)

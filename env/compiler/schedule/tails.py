@@ -25,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Tensor,
     Unary,
+    Var,
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
@@ -163,6 +164,7 @@ class _Extra:
         larger: dict[str, Tensor] = {}
         facts = Facts(self._procedure.extents)
         names = self._procedure.extents
+        is_shape = all(n.name in names for n in walk(self._rounded) if isinstance(n, Var))
         context = context_set(names, [f"{isl_name(name)} >= 0" for name in names])
         for found in _sets(written.range()):
             name = found.get_tuple_name().removeprefix("t_")
@@ -180,7 +182,7 @@ class _Extra:
                 last = from_extremum(greatest(alone, context))
                 end = simplify(Binary("add", last, whole(1)))
                 # As a rule the extent of the loop itself, which reads better.
-                if facts.decide(Binary("eq", end, self._rounded)):
+                if is_shape and facts.decide(Binary("eq", end, self._rounded)):
                     end = self._rounded
                 shape.append(facts.greatest(size, end))
             larger[name] = replace(tensor, shape=tuple(shape))

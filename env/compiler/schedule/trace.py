@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 
@@ -119,7 +120,8 @@ def _literal(node: ast.expr) -> Scalar:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         value = None
-    if not isinstance(value, bool | int | float | str):
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    if not isinstance(value, bool | int | float | str) or is_infinite:
         raise TraceError(
             f"line {node.lineno}: expected a number or text, found {ast.unparse(node)}"
         )

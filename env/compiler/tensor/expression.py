@@ -210,6 +210,8 @@ def binary(op: str, left: Operand | float, right: Operand | float) -> Value:
         raise TensorError(f"{op}: expected floats{hint}, found {a.dtype}")
     if op in ("floordiv", "mod") and a.dtype not in INTEGERS:
         raise TensorError(f"{op}: expected whole numbers, found {a.dtype}")
+    if op in ("floordiv", "mod") and isinstance(b.node, Const) and b.node.value == 0:
+        raise TensorError(f"{op}: expected a divisor other than 0")
     return Value(Binary(op, a.node, b.node), a.dtype, merged(a.sources, b.sources))
 
 

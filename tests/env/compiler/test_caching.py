@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import add, f32, matmul, mul, tensor
+from programs import add, elementwise, f32, matmul, mul, tensor
 from test_codegen import TOOLCHAIN, needs_cc
 
 from kernelwright.env.compiler import tensor as te
@@ -243,6 +243,14 @@ REFUSED = [
     (gemm(), 'cache_read("C")', "C is written in the nest that reads it; name a loop"),
     (prefix_sum(), 'cache_read("y")', "y is written in the nest that reads it; name a loop"),
     (gemm(), 'cache_write("A", "i")', "expected writes of A in loop i, found none"),
+    (gemm(), 'cache_write("C", "i", "auto", False)', "a free name for a tensor, found False"),
+    (gemm(), 'fuse("i_start", "j_start", False)', "a free name for a loop, found False"),
+    (gemm(), 'affine("i", False)', "a size of tile .* found False"),
+    (
+        elementwise(Load("x", (I,)), 0),
+        'scalar_replacement("y", "i")',
+        "no write of y in loop i ever runs",
+    ),
     (gemm(), 'cache_write("C", "k", "l1")', "expected one of auto, heap, stack"),
     (
         prefix_sum(),

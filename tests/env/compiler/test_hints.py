@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from programs import elementwise, f32, mul, tensor
+from programs import add, elementwise, f32, mul, tensor
 
 from kernelwright.env.compiler.codegen.c import generate
 from kernelwright.env.compiler.codegen.errors import CodegenError
@@ -127,3 +127,13 @@ def test_c_has_no_barrier_that_threads_may_not_reach():
     few = If(Binary("lt", I, whole(8)), Block((Store("y", (I,), DOUBLED), Barrier())))
     with pytest.raises(CodegenError, match="a barrier that all threads of loop i reach"):
         generate(Procedure("f", (), tensors, For("i", whole(16), few, LoopKind.THREAD_X)))
+
+
+def test_a_prefetch_of_what_is_in_registers_asks_for_nothing():
+    fill = Store("t", (whole(0),), DOUBLED)
+    ask = Prefetch("t", (add(I, whole(4)),))
+    body = Allocate(TILE, Block((fill, ask, Store("y", (I,), Load("t", (whole(0),))))))
+    tensors = (tensor("x", 16), tensor("y", 16, role="output"))
+    text = generate(verify(Procedure("f", (), tensors, For("i", whole(16), body))))
+    assert "kw_t_0" in text
+    assert "prefetch" not in text

@@ -268,6 +268,13 @@ REFUSED = [
     (two_rows(), "specialize('n')", "a comparison of two numbers, found n"),
     (two_rows(), "specialize('n == i')", "one of the extents n, m, found i"),
     (two_rows(), "specialize('n % m == 0')", "expected to divide by a number, found n % m"),
+    (
+        two_rows(),
+        f"specialize('n * {2**31 - 1} * {2**31 - 1} == 4')",
+        f"int64 holds for all extents below {2**31}, found n",
+    ),
+    (two_rows(), f"specialize('{'n + ' * 300}1 == 4')", "at most 256 characters, found 1206"),
+    (two_rows(), f"specialize('{'n > 4 and ' * 300}n > 3')", "at most 256 characters"),
     (two_rows(), "specialize('n >= 0')", "n >= 0 always holds here"),
     (two_rows(), "specialize('n < 0')", "n < 0 never holds here"),
     (two_rows(), "specialize('n == 1', 'q')", "expected one of the loops"),
@@ -513,3 +520,16 @@ def test_any_legal_trace_compiles_to_the_same(cache, name, seed):
         wanted, got = interpret(before, inputs, extents), kernel(inputs, extents)
         for key, array in wanted.items():
             np.testing.assert_array_equal(got[key], array, err_msg=print_trace(trace))
+
+
+def test_a_loop_whose_extent_varies_is_rounded_up():
+    """The number of iterations depends on the loop around, the memory for them does not."""
+    k = Var("k")
+    fill = For("i", Binary("sub", whole(3), k), Store("t", (I,), Load("x", (I,))))
+    use = Store("y", (k,), Load("t", (whole(0),)))
+    body = Allocate(Tensor("t", (whole(3),), "float32"), Block((fill, use)))
+    tensors = (tensor("x", 4), tensor("y", 3, role="output"))
+    before = verify(Procedure("f", (), tensors, For("k", whole(3), body)))
+    after = apply_trace(before, parse_trace("split('i', 2, '', '', 'round_up')"))
+    assert "allocate t: float32[4]" in print_procedure(after)
+    assert_same(before, after)

@@ -215,7 +215,12 @@ def test_sizes_of_elements_may_be_given(monkeypatch):
     inputs = {"A": floats(5, 7), "B": floats(7, 8)}
     found = agrees(matmul(5, 8, 7), inputs, monkeypatch, sizes={"A": 1, "B": 16})
     assert found != agrees(matmul(5, 8, 7), inputs, monkeypatch)
-    for sizes, message in (({"D": 4}, "expected one of A, B, C"), ({"A": 3}, r"expected 2\^n")):
+    for sizes, message in (
+        ({"D": 4}, "expected one of A, B, C"),
+        ({"A": 3}, r"expected 2\^n"),
+        ({"A": 4.0}, r"expected 2\^n, found 4.0"),
+        ({"A": True}, r"expected 2\^n, found True"),
+    ):
         with pytest.raises(ValueError, match=message):
             cache_misses(matmul(), caches=CACHES, element_bytes=sizes)
     with pytest.raises(MissesError, match="no longer than a line of 32 bytes"):
@@ -247,6 +252,8 @@ def test_addresses_are_all_given_or_none():
         cache_misses(matmul(), caches=CACHES, bases={"A": 0})
     with pytest.raises(MissesError, match="B: expected a multiple of an element's 4 bytes"):
         cache_misses(matmul(), caches=CACHES, bases={"A": 0, "B": 1026, "C": 4096})
+    with pytest.raises(MissesError, match=r"B: expected a multiple .* found 1024\.0"):
+        cache_misses(matmul(), caches=CACHES, bases={"A": 0, "B": 1024.0, "C": 4096})
     with pytest.raises(MissesError, match="A: expected addresses of 0 to"):
         cache_misses(matmul(), caches=CACHES, bases={"A": -64, "B": 0, "C": 4096})
 

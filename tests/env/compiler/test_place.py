@@ -337,3 +337,14 @@ def test_what_knows_where_elements_lie_is_in_the_way(op):
         scheduled(procedure(Call("copy", store)), op)
     with pytest.raises(ScheduleError, match="a is prefetched: place it first"):
         scheduled(procedure(Block((Prefetch("a", (j,)), store))), op)
+
+
+@pytest.mark.parametrize("op", ["compute_at('a', 'p')", "reverse_compute_at('a', 'i')"])
+def test_what_is_computed_in_a_triangle_is_no_box(op):
+    i, j, p = Var("i"), Var("j"), Var("p")
+    row = For("j", Binary("sub", whole(4), i), Store("a", (i, j), load("x", j)))
+    read = For("p", whole(4), Store("y", (p,), load("a", p, whole(0))))
+    body = Allocate(pipelines.temporary("a", 4, 4), Block((For("i", whole(4), row), read)))
+    procedure = verify(Procedure("f", (), pipelines.tensors(("x", 4), y=4), body))
+    with pytest.raises(ScheduleError, match="the extent of loop j of a depends on i"):
+        scheduled(procedure, op)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from programs import add, f32, matmul, mul, tensor
 from test_codegen import needs_cc
 
+from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.codegen.c import generate
 from kernelwright.env.compiler.errors import ScheduleError, VerifyError
 from kernelwright.env.compiler.ir.interpret import interpret
@@ -24,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
+    statements,
 )
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.ir.simplify import whole
@@ -424,3 +426,33 @@ def test_a_matmul_sums_in_lanes(cache):
     text = "split('k', 8)\nrfactor('ki', 'P', True)\nvectorize('ki')\nvectorize('ki_start')"
     scheduled = same_everywhere(procedure, text, cache)
     assert "f32x8" in generate(scheduled)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "compute_at('t', 'p')",
+        "compute_at('t', 'p')\nstore_root('t')\nfold_storage('t', 0)",
+        "decompose_reduction('t', 'k')\nmerge('i', 'p')\nfold_storage('t', 0)",
+        "pack('t', 'a -> a/2 a%2')",
+        "cache_write('t', 'k')",
+    ],
+)
+def test_leave_to_regroup_stays(text):
+    x, k = te.placeholder("x", (5, 6)), te.reduce_axis("k", 6)
+    t = te.compute("t", (5,), lambda i: te.reduce_sum(x[i, k], k), [x])
+    y = te.compute("y", (5,), lambda p: t[p] * 2.0, [t])
+    result = after(te.lower("rows", [y]), f"reassociate('t')\n{text}")
+    updates = [s for s in statements(result.body) if isinstance(s, Store) and s.reduce is not None]
+    assert updates
+    assert all(s.reassociable for s in updates)
+
+
+def test_a_start_does_not_leave_the_memory_that_it_starts():
+    nest = For("k", whole(4), Store("t", (whole(0),), Load("x", (I, K)), "add"))
+    use = Store("y", (I,), Load("t", (whole(0),)))
+    body = Block((Store("t", (whole(0),), f32(0.0)), nest, use))
+    loop = For("i", whole(3), Allocate(Tensor("t", (whole(1),), "float32"), body))
+    tensors = (tensor("x", 3, 4), tensor("y", 3, role="output"))
+    procedure = verify(Procedure("f", (), tensors, loop))
+    assert "t lives inside loop i" in refusal(procedure, "decompose_reduction('t', 'i')")

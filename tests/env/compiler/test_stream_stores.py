@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 from programs import f32, tensor
@@ -105,3 +107,24 @@ def test_every_compiler_understands_them(tmp_path, name):
         streamed(procedure, 16, D("parallel", "i")), cache=BuildCache(tmp_path), toolchain=name
     )
     np.testing.assert_array_equal(kernel({"x": x})["y"], 2 * x)
+
+
+@needs_cc
+@pytest.mark.cc
+@pytest.mark.parametrize("lanes", [8, 16, 32])
+def test_no_address_is_taken_to_be_rounder_than_it_is(lanes, tmp_path):
+    """Every load and store is tested where it runs; a wrong one traps."""
+    text = generate(streamed(doubled(3, lanes + 1), lanes))
+    size = 3 * (lanes + 1)
+    start = f"""
+    int main(void) {{
+        static float x[{size}], y[{size}] __attribute__((aligned(64)));
+        f(x, y);
+        return 0;
+    }}
+    """
+    flags = ("-O1", "-march=native", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error")
+    (tmp_path / "f.c").write_text(text + start)
+    build = ("gcc", *flags, "-o", str(tmp_path / "f"), str(tmp_path / "f.c"), "-lm")
+    subprocess.run(build, check=True)
+    subprocess.run([str(tmp_path / "f")], check=True)

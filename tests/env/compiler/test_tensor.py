@@ -204,6 +204,8 @@ WRONG = [
     (lambda: N[0] + 0.5, "a whole number for int64, found 0.5"),
     (lambda: N[0] / N[0], "div: expected floats"),
     (lambda: X[0] // 2, "floordiv: expected whole numbers"),
+    (lambda: N[0] // 0, "floordiv: expected a divisor other than 0"),
+    (lambda: X[N[0] % 0], "mod: expected a divisor other than 0"),
     (lambda: te.exp(N[0]), "exp: expected a float"),
     (lambda: te.select(X[0], X[0], X[0]), "select: expected a condition"),
     (lambda: X[0] if X[0] < 1.0 else X[1], "found an expression used as a truth value"),

@@ -612,3 +612,33 @@ def test_c_of_threads_computes_the_same(cache):
     wanted = interpret(procedure, inputs)["y"]
     np.testing.assert_array_equal(compiled(procedure, cache)(inputs)["y"], wanted)
     np.testing.assert_allclose(wanted, inputs["x"].sum(1), rtol=1e-6)
+
+
+def squares():
+    """What threads compute of a row, outside of which nothing is bound."""
+    p, q = Var("p"), Var("q")
+    square = mul(Load("x", (p, q)), Load("x", (p, q)))
+    inner = For("q", whole(6), Store("y", (p, q), square))
+    return verify(
+        Procedure(
+            "f", (), (tensor("x", 4, 6), tensor("y", 4, 6, role="output")), loop("p", 4, inner)
+        )
+    )
+
+
+@pytest.mark.parametrize("level", ["thread.x", "vthread"])
+@pytest.mark.parametrize(
+    "cached", ["cache_write('y', 'p', 'shared')", "cache_read('x', 'p', 'shared')"]
+)
+def test_what_threads_use_together_is_not_copied_without_a_barrier(level, cached):
+    """Thread 0 copies, and the others would not wait for it, nor it for them."""
+    with pytest.raises(ScheduleError, match="without a barrier between them") as caught:
+        apply_trace(squares(), parse_trace(f"bind('q', '{level}')\n{cached}"))
+    assert "must run before" in str(caught.value)
+
+
+@pytest.mark.parametrize("scope", ["shared", "local"])
+@pytest.mark.parametrize("cached", ["cache_write('y', 'p'", "cache_read('x', 'p'"])
+def test_no_copy_in_a_block_s_memory_is_outside_the_blocks(cached, scope):
+    with pytest.raises(ScheduleError, match="is outside the blocks that it belongs to"):
+        apply_trace(squares(), parse_trace(f"bind('q', 'block.x')\n{cached}, '{scope}')"))
