@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Procedure, loops
-from kernelwright.env.compiler.poly.region import tensors_of
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.schedule.memo import Schedules
 from kernelwright.env.compiler.schedule.proposals import proposals
 from kernelwright.env.compiler.schedule.trace import apply, print_trace
@@ -160,7 +160,7 @@ def _names(procedure: Procedure, means: _Meaning, said: str) -> tuple[str, tuple
     """The names of what an action is about: the target, and the loop where it has one beside it."""
     found = []
     for place, names, what in (
-        (means.tensor, list(tensors_of(procedure)), "tensors"),
+        (means.tensor, list(tensors_by_name(procedure)), "tensors"),
         (means.loop, [loop.var for loop in loops(procedure)], "loops"),
     ):
         if place is not None:

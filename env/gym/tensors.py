@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.nodes import (
     MEMORY_SCOPES,
     Allocate,
@@ -24,9 +25,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     statements,
 )
+from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.machine.cpu import LOADED_TRIPS
 from kernelwright.env.compiler.machine.nest import read_nest
-from kernelwright.env.compiler.poly.region import accesses, tensors_of
 from kernelwright.env.gym.features import GREATEST
 
 ROLES = ("input", "output", "temporary")
@@ -51,7 +52,7 @@ def tensor_table(procedure: Procedure, rows: int) -> NDArray[np.float32]:
     depths = dict(_depths(procedure.body, 0))
     touched = Counter((each.tensor, each.is_write) for each in accesses(procedure.body))
     out = np.zeros((rows, len(TENSOR_FEATURES)), dtype=np.float32)
-    for row, tensor in enumerate([*tensors_of(procedure).values()][:rows]):
+    for row, tensor in enumerate([*tensors_by_name(procedure).values()][:rows]):
         values = [
             1.0,
             *(float(tensor.role == role) for role in ROLES),
