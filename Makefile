@@ -43,12 +43,14 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/tasks.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/drivers.py
 	$(BIN)/python benchmarks/stopping.py
+	$(BIN)/python benchmarks/compiler.py --only figures --only legality --only cache --only times --only named
 	$(BIN)/python benchmarks/agents.py
 
 # The slow audits: kill -9 at a hundred places, every figure of the mission documents, and the judge itself.
 audit: setup
 	$(BIN)/python benchmarks/spine.py --only kill
 	$(BIN)/kernelwright figures
+	$(BIN)/python benchmarks/compiler.py --only refusals --only random
 	$(BIN)/kernelwright audit cheats
 	$(BIN)/kernelwright audit correctness
 	$(BIN)/kernelwright audit noise

@@ -259,7 +259,7 @@ def test_the_header_has_prototype_and_macros(tmp_path):
     [
         (["--abi", "matmull"], 2, "did you mean 'matmul'"),
         (["--abi", "matmul", "--set", "q=1"], 2, "problem.q"),
-        (["--abi", "gemm_gpu"], 1, "found float16"),
+        (["--abi", "recorded_kernel"], 2, "expected the key 'landscape'"),
         (["--abi", "matmul", "runs"], 2, "expected a DIR, or --abi PROBLEM"),
         (["--set", "m=1", "runs"], 2, "beside --abi"),
         ([], 2, "expected a DIR, or --abi PROBLEM"),
