@@ -18,6 +18,8 @@ MOST_TITLE = 160
 # Words of a query; what comes first matters most.
 MOST_WORDS = 48
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]+")
+# A name that is called: ``reorder(`` and no part of ``reorder_storage(``.
+_CALL = re.compile(r"\b([A-Za-z]\w*)\(")
 # Words of C and of prompts that are everywhere.
 _COMMON = frozenset(
     [
@@ -127,6 +129,9 @@ class Library:
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._passages = {p.id: p for p in passages}
+        self._called = {
+            call[1]: p for p in self._passages.values() if (call := _CALL.match(p.title))
+        }
         check_full_text()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         weakref.finalize(self, self._database.close)
@@ -147,15 +152,19 @@ class Library:
         return [self._passages[each] for each in ids if each in self._passages]
 
     def find(self, texts: Iterable[str], most: int) -> list[Passage]:
-        """The passages that share the rarest words with some texts, the best first.
+        """The passages that share the rarest words with some texts, the best first; before them
+        those whose title is a call of a name that the texts call.
 
         Args:
             texts: what the search is about, the most telling first.
             most: how many at most.
         """
+        texts = list(texts)
         words = words_of(texts)
         if not words or most < 1:
             return []
+        names = dict.fromkeys(name for text in texts for name in _CALL.findall(text))
+        named = [self._called[name] for name in names if name in self._called][:most]
         # Quoted, so that no word is an operator. A title's word counts four times.
         query = " OR ".join(f'"{word}"' for word in words)
         rows = self._database.execute(
@@ -163,7 +172,8 @@ class Library:
             " ORDER BY round(bm25(found, 0.0, 4.0, 1.0), 6), rowid LIMIT ?",
             (query, most),
         ).fetchall()
-        return self.get(each for (each,) in rows)
+        ranked = self.get(each for (each,) in rows)
+        return [*named, *(each for each in ranked if each not in named)][:most]
 
 
 def words_of(texts: Iterable[str]) -> list[str]:
