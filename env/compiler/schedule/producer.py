@@ -72,7 +72,10 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
         _check_uses(op, known[name])
         return known[name]
     declared = {t.name: t.role for t in procedure.tensors}
-    listed = ", ".join(known) or "none"
+    listed = ", ".join(known)
+    if not known:
+        found = f"{declared[name]} {name}" if name in declared else repr(name)
+        raise ScheduleError(op, f"expected a temporary, of which there are none, found {found}")
     if name in declared:
         raise ScheduleError(
             op, f"expected one of the temporaries {listed}, found {declared[name]} {name}"

@@ -113,7 +113,7 @@ def rfactor(
     assert update.reduce is not None
     if not (reassociate or update.reassociable or regroups_exactly(update.reduce, dtype)):
         reason = f"regrouping {update.reduce} on {dtype} rounds differently"
-        raise ScheduleError("rfactor", f"{reason}; reassociate=True allows it")
+        raise ScheduleError("rfactor", f"{reason}; True as its third argument allows it")
     taken = taken_names(procedure)
     name = copied_name(update.tensor, "rf", taken) if tensor in (None, "") else tensor
     if not isinstance(name, str) or not name.isidentifier() or name in taken or not is_free(name):

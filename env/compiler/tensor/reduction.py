@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, whole_range
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr
@@ -19,6 +20,9 @@ from kernelwright.env.compiler.tensor.expression import (
 )
 
 
+_WORDS = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
     """A value combined over domains, the first one outermost, starting from ``start``."""
@@ -27,6 +31,16 @@ class Reduction:
     value: Value
     domains: tuple[RDom, ...]
     start: Const
+
+    def _alone(self, _other: object = None) -> NoReturn:
+        raise TensorError(
+            f"reduce_{_WORDS[self.op]}: expected the whole value of a stage, found a part of an "
+            "expression: give the reduction a stage of its own and read that"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _alone
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _alone
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __neg__ = __abs__ = _alone
 
     @property
     def dtype(self) -> str:

@@ -221,3 +221,12 @@ WRONG = [
 def test_definitions_that_make_no_sense_are_refused(make, message):
     with pytest.raises(TensorError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "part", [lambda r: r / 9.0, lambda r: 2.0 * r, lambda r: -r, lambda r: r < 1.0, abs]
+)
+def test_a_reduction_is_a_stage_of_its_own(part):
+    x, k = te.placeholder("x", (4, 9)), te.reduce_axis("k", 9)
+    with pytest.raises(TensorError, match="reduce_sum: expected the whole value of a stage"):
+        te.compute("y", (4,), lambda i: part(te.reduce_sum(x[i, k.value], k)))
