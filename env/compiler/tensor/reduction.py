@@ -19,7 +19,6 @@ from kernelwright.env.compiler.tensor.expression import (
     merged,
 )
 
-
 _WORDS = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
 
 
