@@ -122,7 +122,6 @@ def _literal(node: ast.expr) -> Scalar:
         value = None
     is_infinite = isinstance(value, float) and not math.isfinite(value)
     if not isinstance(value, bool | int | float | str) or is_infinite:
-        raise TraceError(
-            f"line {node.lineno}: expected a number or text, found {ast.unparse(node)}"
-        )
+        wanted = "a finite number" if is_infinite else "a number or text"
+        raise TraceError(f"line {node.lineno}: expected {wanted}, found {ast.unparse(node)}")
     return value

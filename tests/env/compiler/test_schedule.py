@@ -441,7 +441,7 @@ NOT_TRACES = [
     ("split('i', factor=8)", "expected values by place in split"),
     ("a.split('i', 8)", "expected a call"),
     ("split('i', [8])", "expected a number or text"),
-    ("split('i', 8)\nsplit('j', -1e400)", "line 2: expected a number or text, found -1e309"),
+    ("split('i', 8)\nsplit('j', -1e400)", "line 2: expected a finite number, found -1e309"),
     ("\0", "expected directives"),
     ("split('i', {[]: 1})", "expected a number or text"),
 ]

@@ -112,13 +112,14 @@ def test_any_legal_trace_leaves_interpreter_c_and_numpy_equal(cache, name, seed)
     got = kernel(inputs)
     for key, array in wanted.items():
         note = print_trace(trace)
-        # exp is the C library's own and may differ from NumPy's in the last bit; all else is exact.
+        # exp is the C library's own and may differ from NumPy's by a few units in the last place,
+        # in the quotient and in the sum below it; all else is exact.
         exact = (
             np.testing.assert_array_equal
             if name != "softmax"
             else np.testing.assert_array_almost_equal_nulp
         )
-        exact(got[key], interpreted[key], *((4,) if name == "softmax" else ()))
+        exact(got[key], interpreted[key], *((8,) if name == "softmax" else ()))
         np.testing.assert_allclose(got[key], array, rtol=2e-5, atol=1e-6, err_msg=note)
 
 
