@@ -180,7 +180,11 @@ def test_leave_is_not_to_meet():
 
 
 REFUSED = [
-    (reduced(), "rfactor('k')", "regrouping add on float32 rounds differently; reassociate=True"),
+    (
+        reduced(),
+        "rfactor('k')",
+        "regrouping add on float32 rounds differently; True as its third argument",
+    ),
     (reduced(), "rfactor('i', 'P', True)", "loop i chooses the element of y and reduces nothing"),
     (reduced(), "rfactor('z', 'P', True)", "expected one of the loops"),
     (reduced(), "rfactor('k', 'P', 'yes')", "reassociate to be True or False, found 'yes'"),
