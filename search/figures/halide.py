@@ -77,7 +77,7 @@ def tiled(size: int, tile: int) -> Procedure:
 def _bounds() -> Figure:
     found = te.regions([three_stages().realize(32, 32)])
     names = ("g", "f", "in")
-    got = ", ".join(f"{name} {te.print_box(found[name])}".replace(" x ", "x") for name in names)
+    got = ", ".join(f"{name} {found[name]!s}".replace(" x ", "x") for name in names)
     return exact(
         "D1",
         "exercise 1: the regions of g, f and the input",

@@ -25,7 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.affine import (
     context_set,
     from_extremum,
@@ -45,6 +45,14 @@ class Box:
 
     low: tuple[Expr, ...]
     extent: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        """``[1, 33) x [0, 32)``."""
+        ends = (
+            (low, simplify(Binary("add", extent, low)))
+            for low, extent in zip(self.low, self.extent, strict=True)
+        )
+        return " x ".join(f"[{print_expr(low)}, {print_expr(high)})" for low, high in ends)
 
 
 class UnboundedError(ValueError):

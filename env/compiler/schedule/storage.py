@@ -189,7 +189,8 @@ def _wider(size: Expr, step: int, factor: int, offset: int) -> Expr | None:
 
 def set_scope(procedure: Procedure, tensor: str, scope: str) -> Procedure:
     """Say in which memory a temporary lives (TVM ``set_scope``; Halide ``store_in``): ``auto``,
-    ``heap``, ``stack``, ``register``, ``shared``, ``local``.
+    ``heap``, ``stack``, ``register``, of threads ``shared`` and ``local``, of an accelerator
+    ``scratchpad`` and ``accumulator``.
 
     Before::
 

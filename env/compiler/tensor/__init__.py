@@ -41,7 +41,6 @@ from kernelwright.env.compiler.tensor.functions import (
     trunc,
 )
 from kernelwright.env.compiler.tensor.lower import lower, regions
-from kernelwright.env.compiler.tensor.plan import print_box
 from kernelwright.env.compiler.tensor.reduction import (
     Reduction,
     reduce_max,
@@ -89,7 +88,6 @@ __all__ = [
     "mirror_interior",
     "placeholder",
     "power",
-    "print_box",
     "reduce_axis",
     "reduce_max",
     "reduce_min",

@@ -146,12 +146,10 @@ class _Reach:
         if needed is None or needed.is_within(box) or not needed.is_exact:
             return
         try:
-            found = print_box(needed.box())
+            found = str(needed.box())
         except UnboundedError as error:
             found = f"index {self._written(error.index)}"
-        raise TensorError(
-            f"{self.tensor.name}: expected to be used inside {print_box(box)}, found {found}"
-        )
+        raise TensorError(f"{self.tensor.name}: expected to be used inside {box!s}, found {found}")
 
     def _updated(self, box: Box, *, is_fixed: bool) -> tuple[Box, tuple[Stmt, ...]]:
         """The box that holds what updates touch, and all nests; later updates run on no more than
@@ -211,12 +209,3 @@ def _nest(tensor: Computed, definition: Definition, box: Box, names: dict[str, s
     for axis in reversed(axes):
         node = For(names[axis.name], axis.extent, node)
     return node
-
-
-def print_box(box: Box) -> str:
-    """A region as ``[1, 33) x [0, 32)``."""
-    parts = []
-    for low, extent in zip(box.low, box.extent, strict=True):
-        high = simplify(nodes.Binary("add", extent, low))
-        parts.append(f"[{print_expr(low)}, {print_expr(high)})")
-    return " x ".join(parts)
