@@ -604,8 +604,7 @@ class Cpu:
         def drawn(extent: ExtentRange) -> int:
             if number is not None and number < _ENDS:
                 return (extent.low, extent.high)[number]
-            value = int(rng.integers(extent.low, extent.high + 1))
-            return value if value % 2 or value == extent.high else value + 1
+            return odd_near(int(rng.integers(extent.low, extent.high + 1)), extent)
 
         return Workload(
             tuple(
@@ -685,3 +684,11 @@ def _installed(distribution: str) -> bool:
     from importlib.util import find_spec
 
     return find_spec(distribution) is not None
+
+
+def odd_near(value: int, extent: ExtentRange) -> int:
+    """An odd number of a range at a number of it or next to it; a range of one even number has
+    none.
+    """
+    odd = value | 1
+    return odd if odd <= extent.high else max(odd - 2, extent.low)

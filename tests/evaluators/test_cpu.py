@@ -23,6 +23,7 @@ from kernelwright.env.types import (
     Directive,
     ErrorModel,
     Evidence,
+    ExtentRange,
     Language,
     Library,
     Problem,
@@ -39,7 +40,7 @@ from kernelwright.evaluators.cpu.build import CompilerBrokenError
 from kernelwright.evaluators.cpu.check import Answers
 from kernelwright.evaluators.cpu.memory import PAGE, Arena, see_that_they_fit
 from kernelwright.evaluators.cpu.policy import Judging, Profile
-from kernelwright.evaluators.cpu.target import Cpu, unscheduled_program
+from kernelwright.evaluators.cpu.target import Cpu, odd_near, unscheduled_program
 
 pytestmark = pytest.mark.cc
 
@@ -562,6 +563,15 @@ def test_a_compiler_that_breaks_is_nobody_s_build_error(tmp_path, monkeypatch):
     monkeypatch.setattr(fresh._builder, "_toolchain", broken)
     with pytest.raises(CompilerBrokenError, match="no longer compiles anything"):
         ask(fresh, source("(void)1;"))
+
+
+def test_every_range_with_an_odd_number_gives_odd_numbers():
+    for low in range(1, 7):
+        for high in range(low, 9):
+            for value in range(low, high + 1):
+                got = odd_near(value, ExtentRange(low, high))
+                assert low <= got <= high
+                assert got % 2 == 1 or low == high
 
 
 def test_the_least_the_greatest_and_an_odd_extent_are_drawn():
