@@ -85,7 +85,7 @@ def domains(draw):
     return Domain(tuple(loops), tuple(conditions))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(domain=domains())
 def test_points_are_counted_as_one_by_one(domain):
     assert count(domain, {}) == Points(brute_force(domain))
