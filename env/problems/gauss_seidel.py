@@ -18,10 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.ir.nodes import Block, For, Load, Stmt, Store, Var
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler import tensor as te
+from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
-from kernelwright.env.problems.jacobi2d import over, star
 from kernelwright.env.problems.rounding import HIGHER_ORDER, floats, unit
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
 from kernelwright.env.types import STRESSES, Arrays, ErrorModel, Problem, TensorSpec, Workload
@@ -73,11 +72,14 @@ def gauss_seidel(
 
 def _body(extents: Mapping[str, int], dtype: str) -> Stmt:
     h, w = extents["h"], extents["w"]
-    place, mean = star("now", "i", "j", dtype)
-    first = (Var("ib"), Var("jb"))
-    begin = over(("ib", h), ("jb", w), Store("now", first, Load("start", first)))
-    sweep = over(("i", h - 2), ("j", w - 2), Store("now", place, mean))
-    return Block((begin, For("step", whole(extents["t"]), sweep)))
+    start, now = te.placeholder("start", (h, w), dtype), te.Func("now", dtype)
+    row, column = te.Var("ib"), te.Var("jb")
+    now[row, column] = start[row, column]
+    if min(h, w) > 2:
+        r = te.RDom("r", step=(0, extents["t"]), i=(1, h - 2), j=(1, w - 2))
+        total = now[r.i, r.j] + now[r.i - 1, r.j] + now[r.i, r.j - 1]
+        now[r.i, r.j] = (total + now[r.i, r.j + 1] + now[r.i + 1, r.j]) / 5.0
+    return te.lower("gauss_seidel", [now.realize(h, w)]).body
 
 
 def _swept(start: NDArray[np.float64], t: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

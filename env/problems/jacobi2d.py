@@ -15,20 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwright.env.compiler.ir.nodes import (
-    Allocate,
-    Binary,
-    Block,
-    Const,
-    Expr,
-    For,
-    Load,
-    Stmt,
-    Store,
-    Tensor,
-    Var,
-)
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler import tensor as te
+from kernelwright.env.compiler.ir.nodes import Stmt
 from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
@@ -80,34 +68,21 @@ def jacobi2d(
     )
 
 
-def star(tensor: str, rows: str, columns: str, dtype: str) -> tuple[tuple[Expr, ...], Expr]:
-    """A place one inside the border of two loops, and the mean of it and its four neighbours."""
-
-    def at(down: int, right: int) -> tuple[Expr, ...]:
-        places = ((rows, 1 + down), (columns, 1 + right))
-        return tuple(Binary("add", Var(v), whole(d)) if d else Var(v) for v, d in places)
-
-    total: Expr = Load(tensor, at(0, 0))
-    for down, right in ((-1, 0), (0, -1), (0, 1), (1, 0)):
-        total = Binary("add", total, Load(tensor, at(down, right)))
-    return at(0, 0), Binary("div", total, Const(5.0, dtype))
-
-
-def over(rows: tuple[str, int], columns: tuple[str, int], body: Stmt) -> Stmt:
-    """Two loops with a body."""
-    return For(rows[0], whole(max(rows[1], 0)), For(columns[0], whole(max(columns[1], 0)), body))
-
-
 def _body(extents: Mapping[str, int], dtype: str) -> Stmt:
-    h, w = extents["h"], extents["w"]
-    place, mean = star("now", "i", "j", dtype)
-    relax = over(("i", h - 2), ("j", w - 2), Store("next", place, mean))
-    inside, _ = star("next", "ic", "jc", dtype)
-    copy = over(("ic", h - 2), ("jc", w - 2), Store("now", inside, Load("next", inside)))
-    first = (Var("ib"), Var("jb"))
-    begin = over(("ib", h), ("jb", w), Store("now", first, Load("start", first)))
-    steps = For("step", whole(extents["t"]), Block((relax, copy)))
-    return Block((begin, Allocate(Tensor("next", (whole(h), whole(w)), dtype), steps)))
+    """Two states in turn: a step reads the one that its number's remainder by two says."""
+    h, w, t = extents["h"], extents["w"], extents["t"]
+    start, state = te.placeholder("start", (h, w), dtype), te.Func("state", dtype)
+    p, row, column = te.Var("p"), te.Var("ib"), te.Var("jb")
+    state[p, row, column] = start[row, column]
+    if min(h, w) > 2:
+        r = te.RDom("r", step=(0, t), i=(1, h - 2), j=(1, w - 2))
+        old, new = r.step % 2, (r.step + 1) % 2
+        total = state[old, r.i, r.j] + state[old, r.i - 1, r.j] + state[old, r.i, r.j - 1]
+        total = total + state[old, r.i, r.j + 1] + state[old, r.i + 1, r.j]
+        state[new, r.i, r.j] = total / 5.0
+    now, y, x = te.Func("now", dtype), te.Var("y"), te.Var("x")
+    now[y, x] = state[t % 2, y, x]
+    return te.lower("jacobi2d", [now.realize(h, w)]).body
 
 
 def _relaxed(state: NDArray[np.float64], t: int) -> NDArray[np.float64]:

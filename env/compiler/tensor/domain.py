@@ -105,11 +105,14 @@ class Var(Operand, Source):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop of a definition: its name, extent and first value."""
+    """A loop of a definition: its name, extent and first value; ``own_name`` if a user gave it that
+    name, which the loop then has wherever it is free.
+    """
 
     name: str
     extent: Expr
     low: Expr = _ZERO
+    own_name: bool = False
 
 
 class RDom(Operand, Source):
@@ -118,24 +121,37 @@ class RDom(Operand, Source):
 
     ``RDom("r", (1, 7), (0, "n"))`` runs over [1, 8) x [0, n): each dimension is its least value and
     its extent. Its dimensions are ``r.x``, ``r.y``, ``r.z``, ``r.w`` and ``r[0]``, …; a domain of
-    one dimension is an index itself.
+    one dimension is an index itself. ``RDom("r", step=(0, 9), i=(1, "n"))`` names them instead:
+    ``r.step`` and ``r.i``, and the loops are called so.
     """
 
     __slots__ = ("axes", "condition", "name")
 
-    def __init__(self, name: str, *ranges: tuple[Coordinate, Size]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *ranges: tuple[Coordinate, Size],
+        **named: tuple[Coordinate, Size],
+    ) -> None:
         self.name = proper_name(name)
-        if not ranges:
-            raise TensorError(f"{name}: expected at least one dimension, found none")
-        found = []
-        for number, each in enumerate(ranges):
+        if bool(ranges) == bool(named):
+            found = "both" if ranges else "none"
+            raise TensorError(
+                f"{name}: expected dimensions by place or by name, found {found}"
+                if ranges
+                else f"{name}: expected at least one dimension, found none"
+            )
+        axes = []
+        for number, each in enumerate(ranges or named.values()):
             if not isinstance(each, tuple) or len(each) != 2:
                 raise TensorError(
                     f"{name}: expected pairs of a least value and an extent, found {each!r}"
                 )
             own = name if len(ranges) == 1 else f"{name}_{_dimension(number)}"
-            found.append(Axis(own, size(each[1]), coordinate(each[0])))
-        self.axes = tuple(found)
+            own = list(named)[number] if named else own
+            low = coordinate(each[0])
+            axes.append(Axis(proper_name(own), size(each[1]), low, own_name=bool(named)))
+        self.axes = tuple(axes)
         self.condition: Value | None = None
 
     def __repr__(self) -> str:
@@ -193,25 +209,25 @@ class RDom(Operand, Source):
     def __iter__(self) -> Iterator[Value]:
         return (self[dimension] for dimension in range(len(self.axes)))
 
-    @property
-    def x(self) -> Value:
-        """The first dimension."""
-        return self[0]
+    def __getattr__(self, dimension: str) -> Value:
+        """A dimension by name: ``x``, ``y``, ``z`` and ``w`` by place, unless they have names.
 
-    @property
-    def y(self) -> Value:
-        """The second dimension."""
-        return self[1]
-
-    @property
-    def z(self) -> Value:
-        """The third dimension."""
-        return self[2]
-
-    @property
-    def w(self) -> Value:
-        """The fourth dimension."""
-        return self[3]
+        Raises:
+            AttributeError: if there is none of this name.
+        """
+        if dimension.startswith("__") or dimension in RDom.__slots__:
+            raise AttributeError(dimension)
+        names = [axis.name for axis in self.axes]
+        if not self.axes[0].own_name:
+            names = [_dimension(number) for number in range(len(self.axes))]
+        if dimension not in names:
+            if dimension in _DIMENSIONS and not self.axes[0].own_name:
+                return self[_DIMENSIONS.index(dimension)]
+            known = ", ".join(names)
+            raise AttributeError(
+                f"{self.name}: expected one of the dimensions {known}, found {dimension!r}"
+            )
+        return self[names.index(dimension)]
 
 
 def _dimension(number: int) -> str:

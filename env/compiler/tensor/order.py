@@ -127,7 +127,10 @@ def loop_names(
         for number, definition in numbered:
             variables = (*definition.pure, *(axis.name for axis in definition.axes))
             _check_variables(tensor, variables)
-            names = {v: fresh(v + definition.suffix, tensor.name) for v in variables}
+            own = {axis.name for axis in definition.axes if axis.own_name}
+            names = {
+                v: fresh(v if v in own else v + definition.suffix, tensor.name) for v in variables
+            }
             found[id(tensor), number] = names
     return found
 

@@ -417,3 +417,38 @@ def test_a_clamped_index_from_memory_has_bounds():
     data = np.array([-5, 0, 2, 3, 4, 5, 6, 99], np.int32)
     got = interpret(te.lower("p", [g.realize(8)]), {"a": np.arange(8, dtype="float32"), "n": data})
     np.testing.assert_array_equal(got["g"], np.clip(data, 2, 5))
+
+
+def test_a_domain_s_dimensions_may_have_names():
+    """In-place sweeps: loops are called as the dimensions are."""
+    start, now = te.placeholder("start", (5, 6)), te.Func("now")
+    y, x = te.Var("y"), te.Var("x")
+    now[y, x] = start[y, x]
+    r = te.RDom("r", step=(0, 3), x=(1, 3), i=(1, 4))
+    now[r.x, r.i] = now[r.x - 1, r.i] + now[r.x, r.i - 1]
+    procedure = te.lower("sweeps", [now.realize(5, 6)])
+    text = print_procedure(procedure)
+    assert "for step in 3:" in text
+    assert "for now_x in 3:" in text  # x is taken
+    assert "for i in 4:" in text
+    given = np.random.default_rng(0).integers(0, 9, (5, 6)).astype(np.float32)
+    wanted = given.copy()
+    for _ in range(3):
+        for a in range(1, 4):
+            for b in range(1, 5):
+                wanted[a, b] = wanted[a - 1, b] + wanted[a, b - 1]
+    np.testing.assert_array_equal(interpret(procedure, {"start": given})["now"], wanted)
+
+
+def test_dimensions_are_named_all_or_none():
+    with pytest.raises(TensorError, match="by place or by name, found both"):
+        te.RDom("r", (0, 3), i=(0, 2))
+    with pytest.raises(TensorError, match="at least one dimension"):
+        te.RDom("r")
+    r = te.RDom("r", step=(0, 3), i=(0, 2))
+    with pytest.raises(
+        AttributeError, match="r: expected one of the dimensions step, i, found 'x'"
+    ):
+        _ = r.x
+    with pytest.raises(TensorError, match="expected pairs"):
+        te.RDom("r", i=3)
