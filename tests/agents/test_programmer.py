@@ -120,7 +120,7 @@ def test_every_edit_computes_the_same(name, tmp_path):
     text = bench.problem.plain_c
     first = moves(text, [(0, len(text))])
     assert first
-    first = first[:: max(1, len(first) // 30)]
+    first = first[:: max(1, len(first) // 16)]
     texts = [text, *(move.text for move in first)]
     for move in first:  # and one of the edits of each edit
         then = moves(move.text, [(0, len(move.text))])

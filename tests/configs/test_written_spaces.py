@@ -20,6 +20,7 @@ from kernelwright.env.compiler.schedule.trace import parse_trace
 from kernelwright.search.drivers import DRIVERS
 from kernelwright.search.store import SqliteStore
 
+AUDIT = pytest.mark.audit
 CHILD = Path(__file__).resolve().parents[1] / "crash_child.py"
 PROGRAM = '''
 from kernelwright.env.types import Directive
@@ -93,7 +94,14 @@ def payloads(folder):
 
 
 @pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("driver", [name for name in DRIVEN if name in DRIVERS])
+@pytest.mark.parametrize(
+    "driver",
+    [
+        name if name in ("random", "evolution", "auto") else pytest.param(name, marks=AUDIT)
+        for name in DRIVEN
+        if name in DRIVERS
+    ],
+)
 def test_every_driver_searches_every_kind_of_space(tmp_path, space, driver):
     path = written(tmp_path, SPACES[space], driver)
     summary = api.run(path, tmp_path / "a", workers=2)

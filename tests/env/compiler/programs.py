@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
@@ -52,3 +54,14 @@ def elementwise(value, n=16, kind=LoopKind.SERIAL, dtype="float32") -> Procedure
     """y[i] = value, an expression over ``Var("i")`` and loads of x."""
     tensors = (tensor("x", n, dtype=dtype), tensor("y", n, dtype=dtype, role="output"))
     return Procedure("f", (), tensors, For("i", whole(n), Store("y", (Var("i"),), value), kind))
+
+
+def in_turns(cases):
+    """The first of every three cases, and the others for the audit: each is a call of a compiler,
+    and random schedules of all directives are compiled there too.
+    """
+    rows = [case if isinstance(case, tuple) else tuple(case) for case in cases]
+    return [
+        row if number % 3 == 0 else pytest.param(*row, marks=pytest.mark.audit)
+        for number, row in enumerate(rows)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pipelines
 import pytest
+from programs import in_turns
 from test_codegen import cache as cache
 from test_codegen import compiled, needs_cc
 
@@ -121,7 +122,7 @@ def test_placed_stages_compute_the_same_bits(procedure, trace):
 
 @needs_cc
 @pytest.mark.cc
-@pytest.mark.parametrize(("procedure", "trace"), MATRIX)
+@pytest.mark.parametrize(("procedure", "trace"), in_turns(MATRIX))
 def test_their_c_computes_it_too(procedure, trace, cache):
     inputs, extents = inputs_of(procedure)
     expected = interpret(procedure, inputs, extents)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pipelines
 import pytest
+from programs import in_turns
 from test_codegen import cache, compiled, needs_cc  # noqa: F401 - a fixture among them
 from test_place import inputs_of, scheduled, shapes
 
@@ -109,7 +110,7 @@ def test_windows_compute_the_same_bits(procedure, trace):
 
 @needs_cc
 @pytest.mark.cc
-@pytest.mark.parametrize(("procedure", "trace"), MATRIX)
+@pytest.mark.parametrize(("procedure", "trace"), in_turns(MATRIX))
 def test_their_c_computes_it_too(procedure, trace, cache):  # noqa: F811
     inputs, extents = inputs_of(procedure)
     expected = interpret(procedure, inputs, extents)
