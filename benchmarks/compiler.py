@@ -14,6 +14,7 @@ from pathlib import Path
 # The scripts' own folder has a module of the name of a standard one.
 sys.path[0] = str(Path(__file__).resolve().parent / "common")
 
+import compiler_evidence
 import compiler_facts
 import compiler_named
 import compiler_orders
@@ -21,7 +22,14 @@ import compiler_random
 import compiler_times
 from table import print_groups
 
-MODULES = (compiler_facts, compiler_orders, compiler_random, compiler_times, compiler_named)
+MODULES = (
+    compiler_facts,
+    compiler_orders,
+    compiler_evidence,
+    compiler_random,
+    compiler_times,
+    compiler_named,
+)
 GROUPS = {name: group for module in MODULES for name, group in module.GROUPS.items()}
 
 if __name__ == "__main__":

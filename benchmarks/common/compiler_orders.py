@@ -2,7 +2,9 @@
 
 Small random programs and small problems are run statement by statement (`brute`), and every pair of
 instances that must stay in order is compared with the order that a directive gives them. The order
-is written here from the directive's definition, not taken from the compiler.
+is written here from the directive's definition, not taken from the compiler; that can be done for
+the directives of `OPS`. Of all others, what a refusal says is looked at: whether the two iterations
+that it names depend on each other, or the one does what it is said to do (`compiler_evidence`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from brute import Instance, Time, carried, instances, pairs, small_arrays, turne
 from table import Row
 
 from kernelwright.configs.resolve import resolve
-from kernelwright.env.compiler.errors import CompilerError, ScheduleError
+from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Block,
@@ -50,6 +52,9 @@ OPS = (
     "unroll_and_jam",
     "fission",
     "merge",
+    "tile",
+    "wavefront",
+    "bind",
 )
 TINY = {
     "blur": {"h": 3, "w": 4},
@@ -77,6 +82,7 @@ class Tally:
     wrongly_accepted: list[str] = field(default_factory=list)
     unconfirmed: list[str] = field(default_factory=list)
     kept_back: list[str] = field(default_factory=list)
+    formal: Counter[str] = field(default_factory=Counter)
     by_op: Counter[str] = field(default_factory=Counter)
 
 
@@ -96,25 +102,28 @@ def refusals() -> Iterator[Row]:
     yield (
         f"refused schedules (>= {WANTED}) whose counterexample brute force confirms",
         "100%",
-        confirmed + _some(tally.unconfirmed),
+        confirmed + some(tally.unconfirmed),
         tally.confirmed == tally.refused,
     )
     share = tally.accepted / tally.legal
     yield (
         f"legal by brute force (>= {WANTED}) and not refused",
         ">= 99%",
-        f"{tally.accepted} of {tally.legal} ({100 * share:.1f}%)" + _some(tally.kept_back),
+        f"{tally.accepted} of {tally.legal} ({100 * share:.1f}%)"
+        + some(tally.kept_back)
+        + "".join(f"; not counted: {count} {why}" for why, count in tally.formal.most_common()),
         share >= 0.99,
     )
     yield (
         "illegal by brute force and accepted",
         "0",
-        f"{len(tally.wrongly_accepted)}" + _some(tally.wrongly_accepted),
+        f"{len(tally.wrongly_accepted)}" + some(tally.wrongly_accepted),
         not tally.wrongly_accepted,
     )
 
 
-def _some(texts: list[str]) -> str:
+def some(texts: list[str]) -> str:
+    """The first of some texts, for a row."""
     return f": {' / '.join(texts[:3])}" if texts else ""
 
 
@@ -130,8 +139,10 @@ def examine(
     try:
         apply(procedure, directive)
     except ScheduleError as error:
+        if error.conflict is None and broken is None:
+            tally.formal[_form(directive.op, error)] += 1
         if error.conflict is None:
-            return  # not a matter of dependences: another shape of nest is asked for
+            return  # not a matter of dependences: what the directive asks of a nest is not there
         tally.refused += 1
         tally.by_op[directive.op] += 1
         if broken is None:
@@ -143,13 +154,26 @@ def examine(
         else:
             tally.unconfirmed.append(f"{name}: {error}")
         return
-    except CompilerError:
-        return
     if broken is None:
         tally.legal += 1
         tally.accepted += 1
     else:
         tally.wrongly_accepted.append(f"{name}: {broken[0].loops} before {broken[1].loops}")
+
+
+# What a directive asks of a nest before dependences come in: words of its refusal, and for the row.
+FORMS = (
+    ("merge", "expected one extent", "merge of loops of two extents"),
+    ("unroll_and_jam", "expected at least", "unroll_and_jam by more than the loop has"),
+    ("bind", "expected", "bind of a loop where its level may not stand"),
+)
+
+
+def _form(op: str, error: ScheduleError) -> str:
+    for known, words, shown in FORMS:
+        if op == known and error.reason.startswith(words):
+            return shown
+    return f"{op}: {error.reason}"
 
 
 Order = Callable[[list[Instance]], tuple[Instance, Instance] | None]
@@ -162,6 +186,9 @@ def order_of(procedure: Procedure, directive: Directive) -> Order | None:
     op, loop, args = directive.op, directive.target, directive.args
     if op in ("parallel", "vectorize"):
         return (lambda found: carried(found, loop)) if not args else None
+    if op == "bind":
+        # Threads of a block may wait for each other; blocks may not.
+        return (lambda found: carried(found, loop)) if "block" in str(args[0]) else None
     time = _time_of(procedure, op, loop, args)
     return None if time is None else lambda found: turned_around(found, time)
 
@@ -178,6 +205,17 @@ def _time_of(
         return lambda each: _replaced(
             each, {old: lambda values, new=new: values[new] for old, new in moved.items()}
         )
+    if op == "wavefront" and len(args) == 1:
+        inner = str(args[0])
+        return lambda each: _replaced(
+            each,
+            {
+                loop: lambda values: values[loop] + values[inner],
+                inner: lambda values: values[loop],
+            },
+        )
+    if op == "tile" and len(args) == 3:
+        return lambda each: _tiled(each, loop, str(args[0]), int(str(args[1])), int(str(args[2])))
     if op == "unimodular" and len(args) == 5:
         inner, (a, b, c, d) = str(args[0]), (int(str(value)) for value in args[1:])
         return lambda each: _replaced(
@@ -238,6 +276,18 @@ def _jammed(each: Instance, chain: list[str], factor: int) -> Time:
     return (*time[: innermost + 1], value % factor, *time[innermost + 1 :])
 
 
+def _tiled(each: Instance, loop: str, inner: str, rows: int, columns: int) -> Time:
+    """Both loops in blocks, outside, then both within a block."""
+    known = dict(each.loops)
+    if not {loop, inner} <= set(known):
+        return each.time
+    places, time = _places(each), list(each.time)
+    i, j = known[loop], known[inner]
+    time[places[loop]], time[places[inner]] = i // rows, j // columns
+    at = places[inner]
+    return (*time[: at + 1], i % rows, j % columns, *time[at + 1 :])
+
+
 def _cut(each: Instance, loop: str, at: int) -> Time:
     """The side of the cut before the loop's value."""
     if loop not in dict(each.loops):
@@ -266,16 +316,22 @@ def _is_true(
     """Whether the refusal names two iterations that exist, in this order, that touch one element,
     and that the directive would not keep in order.
     """
-    shown = [
-        tuple((name, int(value)) for name, value in re.findall(r"(\w+)=(-?\d+)", point))
-        for point in re.findall(r"\(([^()]*)\)", str(error.conflict).partition("iteration")[2])
-    ]
+    shown = points_of(error)
     for first, second in pairs(found):
         if [first.loops, second.loops] == shown:
             order = order_of(procedure, directive)
             if order is not None and order([first, second]) is not None:
                 return True
     return False
+
+
+def points_of(error: ScheduleError) -> list[tuple[tuple[str, int], ...]]:
+    """The iterations that a refusal names."""
+    text = str(error.conflict).partition("iteration")[2]
+    return [
+        tuple((name, int(value)) for name, value in re.findall(r"(\w+)=(-?\d+)", point))
+        for point in re.findall(r"\(([^()]*=[^()]*)\)", text)
+    ]
 
 
 def tiny_problem(rng: np.random.Generator) -> Procedure:

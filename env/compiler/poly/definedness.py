@@ -22,14 +22,18 @@ from kernelwright.env.compiler.poly.timed import Access, accesses_of, elements
 
 @dataclass(frozen=True, slots=True)
 class UndefinedRead:
-    """A counterexample: an iteration that reads an element before anything wrote it."""
+    """A counterexample: an iteration that reads an element before anything wrote it; not
+    ``is_certain`` if a place or a guard of it, or of a write, is not affine, so that it only may.
+    """
 
     element: str
     iteration: tuple[tuple[str, int], ...]
+    is_certain: bool
 
     def __str__(self) -> str:
         where = ", ".join(f"{name}={value}" for name, value in self.iteration)
-        return f"{self.element} is read in iteration ({where}) before it is written"
+        verb = "is" if self.is_certain else "may be"
+        return f"{self.element} {verb} read in iteration ({where}) before it is written"
 
 
 def undefined_read(
@@ -39,7 +43,12 @@ def undefined_read(
     None if there is none. With ``into``, among reads for stores to that tensor alone.
     """
     for read, missing, count in _undefined(procedure, names, into):
-        return _example(read, missing, procedure, count)
+        same = [a for a in accesses_of(procedure) if a.tensor.name == read.tensor.name]
+        is_certain = all(
+            elements(access, procedure, len(access.loops), exact=True) is not None
+            for access in (read, *(each for each in same if each.is_write))
+        )
+        return _example(read, missing, procedure, count, is_certain=is_certain)
     return None
 
 
@@ -91,7 +100,9 @@ def _shared(read: Access, write: Access) -> tuple[int, bool]:
     return count, False
 
 
-def _example(read: Access, missing: isl.Map, procedure: Procedure, count: int) -> UndefinedRead:
+def _example(
+    read: Access, missing: isl.Map, procedure: Procedure, count: int, *, is_certain: bool
+) -> UndefinedRead:
     depth = len(read.loops)
     full = elements(read, procedure, depth, exact=False, inside=True)
     assert full is not None
@@ -100,4 +111,4 @@ def _example(read: Access, missing: isl.Map, procedure: Procedure, count: int) -
     values = [point.get_coordinate_val(isl.dim_type.set, axis).to_python() for axis in range(depth)]
     names = [loop.var for loop in read.loops]
     element = f"{read.tensor.name}[{', '.join(map(print_expr, read.indices))}]"
-    return UndefinedRead(element, tuple(zip(names, values, strict=True)))
+    return UndefinedRead(element, tuple(zip(names, values, strict=True)), is_certain)

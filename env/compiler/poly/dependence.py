@@ -93,21 +93,14 @@ class Dependences:
         return tuple(map(tuple, groups.values()))
 
     def turned_around(self, positions: Mapping[str, Position]) -> Conflict | None:
-        """A pair that another order runs the other way round, or None if the order is legal."""
+        """A pair that another order runs the other way round, or None if the order is legal; it may
+        give no two instances of one statement the same time.
+        """
         groups = {i.name: place for place, group in enumerate(self._commuting) for i in group}
         if keeps_order(self.model, positions, groups):
             return None
         order = self.model.order(positions)
         return counterexample(self.model, self.ordered.intersect(order.lex_ge_union_map(order)))
-
-    def broken_by(self, order: isl.UnionMap) -> Conflict | None:
-        """A pair that an order (instance → time) runs the other way round or at the same time, or
-        None if the order is legal. Reductions keep their order, as one time may stand for several
-        instances.
-        """
-        if not self.model.instances:
-            return None
-        return counterexample(self.model, self.pairs.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
         """A pair that meets in two iterations of one run of the loop ``var``, or None."""

@@ -14,7 +14,7 @@ import islpy as isl
 
 from kernelwright.env.compiler.poly.exact import ExactDependences
 from kernelwright.env.compiler.poly.generate import mark, tiled
-from kernelwright.env.compiler.poly.limits import LOCK, limited
+from kernelwright.env.compiler.poly.limits import LOCK, LimitError, limited
 from kernelwright.env.compiler.poly.model import Model
 
 # In Pluto's words: each strongly connected component in loops of its own; isl's choice; as much in
@@ -29,7 +29,7 @@ def affine_schedule(
 
     Raises:
         ValueError: if the fusion strategy is none of `FUSE`.
-        LimitError: if isl finds no end.
+        LimitError: if isl finds no end, or no schedule.
     """
     if fuse not in FUSE:
         raise ValueError(f"expected one of {', '.join(FUSE)}, found {fuse!r}")
@@ -41,7 +41,13 @@ def affine_schedule(
     every = flow.union(anti).union(output)
     constraints = constraints.set_validity(every).set_coincidence(every).set_proximity(flow)
     with LOCK, _fusion(fuse), limited("an affine schedule"):
-        return constraints.compute_schedule()
+        try:
+            return constraints.compute_schedule()
+        except isl.Error as error:
+            # Its heuristics fail on some programs (isl 0.27, isl_scheduler.c).
+            if "unable to carry dependences" in str(error):
+                raise LimitError("an affine schedule: isl finds none for this nest") from None
+            raise
 
 
 def _fresh(pairs: isl.UnionMap) -> isl.UnionMap:

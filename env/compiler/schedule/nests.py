@@ -34,7 +34,6 @@ from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.affine_map import AffineMap
 from kernelwright.env.compiler.poly.dependence import Conflict
-from kernelwright.env.compiler.poly.distance import keeps_order
 from kernelwright.env.compiler.poly.generate import Body, GenerateError, band, generate, tiled
 from kernelwright.env.compiler.poly.limits import LimitError
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
@@ -268,8 +267,4 @@ def _broken(
     if not any(names[0] in i.variables for i in dependences.model.instances):
         # Loops around no store at all.
         return None
-    reordered = Nest(dependences.model, names)
-    # Reductions keep their order, as one time may stand for several instances.
-    if keeps_order(dependences.model, reordered.positions(map_, tiles), {}):
-        return None
-    return dependences.broken_by(reordered.order(map_, tiles))
+    return dependences.turned_around(Nest(dependences.model, names).positions(map_, tiles))

@@ -333,3 +333,34 @@ def test_any_map_that_is_accepted_keeps_the_meaning(name, number, tiles):
     inputs = inputs_of(procedure)
     for key, array in interpret(procedure, inputs).items():
         np.testing.assert_array_equal(interpret(after, inputs)[key], array, err_msg=arguments)
+
+
+def test_a_nest_for_which_isl_finds_no_schedule_is_refused():
+    """isl's scheduler gives up on this one with an error of its own."""
+
+    def at(*terms):
+        out = whole(24)
+        for factor, name in terms:
+            out = Binary("add" if factor > 0 else "sub", out, Var(name))
+        return out
+
+    read = Load("p", (at((1, "i")), at((1, "i"))))
+    place = (at((-1, "j"), (1, "k")), Binary("add", at((1, "i"), (-1, "j")), whole(1)))
+    store = Store("p", place, Binary("add", Load("x", (whole(0), whole(0))), read))
+    nest = For("i", whole(3), For("j", whole(3), For("k", whole(2), store)))
+    tensors = (tensor("x", 1, 1), tensor("p", 48, 48, role="output"))
+    with pytest.raises(ScheduleError, match="affine: an affine schedule: isl finds none"):
+        apply_trace(Procedure("f", (), tensors, nest), parse_trace("affine('i')"))
+
+
+def test_what_commutes_may_be_reversed_as_by_reverse():
+    """The greatest of a row does not depend on the order; a sum's rounding does."""
+    x, k = te.placeholder("x", (3, 4)), te.reduce_axis("k", 4)
+    greatest = te.lower("m", [te.compute("y", (3,), lambda i: te.reduce_max(x[i, k], k))])
+    total = te.lower("s", [te.compute("y", (3,), lambda i: te.reduce_sum(x[i, k], k))])
+    given = {"x": np.arange(12, dtype=np.float32).reshape(3, 4)}
+    back = parse_trace("unimodular('i', 'k', 1, 0, 0, -1)")
+    after = apply_trace(greatest, back)
+    np.testing.assert_array_equal(interpret(after, given)["y"], interpret(greatest, given)["y"])
+    with pytest.raises(ScheduleError, match="turns a dependence around"):
+        apply_trace(total, back)

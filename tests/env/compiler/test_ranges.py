@@ -21,6 +21,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Load,
     Procedure,
+    Select,
     Store,
     Tensor,
     Var,
@@ -241,3 +242,15 @@ def test_the_counterexample_is_an_iteration_that_reads_undefined():
     nest = Allocate(Tensor("t", (whole(9),), "float32"), Block((write, read)))
     procedure = verify(Procedure("f", (), (tensor("y", 1, role="output"),), nest))
     assert undefined_read(procedure, ["t"]) is not None
+
+
+def test_a_place_that_is_not_affine_only_may_be_read_too_early():
+    """t[0] and t[1] are written; which of them a choice names is not looked into."""
+    i, j = Var("i"), Var("j")
+    chosen = Select(Binary("lt", j, whole(1)), whole(0), whole(1))
+    write = For("i", whole(2), Store("t", (i,), Const(1.0, "float32")))
+    read = For("j", whole(2), Store("y", (j,), Load("t", (chosen,))))
+    temporary = Tensor("t", (whole(4),), "float32")
+    tensors = (Tensor("y", (whole(2),), "float32", "output"),)
+    procedure = Procedure("f", (), tensors, Allocate(temporary, Block((write, read))))
+    assert "may be read in iteration (j=" in str(undefined_read(procedure, ["t"]))
