@@ -44,6 +44,7 @@ STREAMS: tuple[tuple[str, str, dict[str, int], str], ...] = (
     ("blur", "blur", {"h": 1024, "w": 1024}, ""),
     ("jacobi2d", "jacobi2d", {"h": 512, "w": 512, "t": 8}, ""),
     ("softmax", "softmax", {"rows": 512, "cols": 2048}, ""),
+    ("spmv (gathers)", "spmv", {"rows": 1 << 12, "cols": 1 << 18, "nnz": 1 << 20}, ""),
     ("histogram", "histogram", {"n": 1 << 22, "bins": 4096}, ""),
 )
 

@@ -26,7 +26,8 @@ from table import Row
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.codegen.c import arguments, generate
-from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.codegen.errors import CodegenError
+from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.runtime.call import C_TYPES, prototype
@@ -107,6 +108,8 @@ BEGINNINGS: dict[str, tuple[str, ...]] = {
     "pyramid": ("compute_inline('detail0')", "compute_at('coarse0', 'detail0_y')"),
 }
 CRASHES: list[str] = []
+# Legal steps whose result has no C form (as registers at places that are no numbers): not taken.
+WITHOUT_C: Counter[str] = Counter()
 # Directives that say so themselves change the order of sums.
 REASSOCIATING = {"rfactor", "reassociate"}
 PLAIN = (*ALWAYS, *DEFAULT_FLAGS, "-fopenmp")
@@ -172,6 +175,7 @@ def random_schedules(count: int = WANTED) -> Iterator[Row]:
         "0 differences",
         f"{len(wrong)} of {len(made)}, {len(used)} directives (fewest: {rare})"
         + (f", never: {', '.join(missing)}" if missing else "")
+        + f"; {WITHOUT_C.total()} legal steps had no C form and were not taken: {_most(WITHOUT_C)}"
         + _some(wrong),
         not wrong and not missing,
     )
@@ -187,6 +191,10 @@ def random_schedules(count: int = WANTED) -> Iterator[Row]:
 
 def _some(texts: Sequence[str]) -> str:
     return f": {' / '.join(texts[:3])}" if texts else ""
+
+
+def _most(counts: Counter[str]) -> str:
+    return ", ".join(f"{op} {count}" for op, count in counts.most_common(4))
 
 
 @cache
@@ -229,7 +237,10 @@ def grow(name: str, rng: np.random.Generator) -> tuple[Procedure, Trace] | None:
         try:
             after = apply(procedure, step)
             text = generate(after)
-        except CompilerError:
+        except ScheduleError:
+            continue
+        except CodegenError:
+            WITHOUT_C[step.op] += 1
             continue
         except Exception as error:  # noqa: BLE001
             # A fault of the compiler: reported with what led to it.

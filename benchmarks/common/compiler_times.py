@@ -20,7 +20,7 @@ from table import Row
 
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler import tensor as te
-from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.pipeline import lower
 from kernelwright.env.compiler.poly.exact import NotAffineError, exact_dependences
@@ -199,8 +199,9 @@ def forget() -> None:
 
 
 def times() -> Iterator[Row]:
-    """Rows of directives, of dependences, and of a whole lowering."""
+    """Rows of directives, of refusals, of dependences, and of a whole lowering."""
     yield from directive_rows()
+    yield refusal_row()
     yield dependence_row()
     yield lowering_row()
 
@@ -227,6 +228,41 @@ def directive_rows() -> Iterator[Row]:
         f"median {median(every):.1f} ms, {within} of {len(every)} within",
         within == len(every),
     )
+
+
+def refusal_row() -> Row:
+    """What saying no costs, with the iterations that it names: of every directive the first few
+    refused proposals on each program.
+    """
+    taken = []
+    for name in SCHEDULES:
+        procedure = scaled() if name == "scaled" else defined(name)
+        for op in DIRECTIVES:
+            refused = filter(
+                lambda each: _conflicts(procedure, each),
+                islice(proposals(procedure, op), OFFERED),
+            )
+            for directive in islice(refused, TIMED):
+                shown = f"{print_trace((directive,)).strip()} on {procedure.name}"
+                taken.append(Timed(shown, measured(partial(_conflicts, procedure, directive))))
+    worst = max(taken, key=lambda each: each.ms)
+    within = sum(each.ms <= DIRECTIVE_MS for each in taken)
+    return (
+        "refusal of a directive with its counterexample, over all",
+        f"<= {DIRECTIVE_MS:g} ms",
+        f"median {median(each.ms for each in taken):.1f} ms, {within} of {len(taken)} within, "
+        f"worst {worst}",
+        within == len(taken),
+    )
+
+
+def _conflicts(procedure: Procedure, directive: Directive) -> bool:
+    """Whether a directive is refused with a counterexample."""
+    try:
+        apply(procedure, directive)
+    except ScheduleError as error:
+        return error.conflict is not None
+    return False
 
 
 def applications() -> Iterator[tuple[Procedure, Directive]]:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.nodes import Stmt
-from kernelwright.env.problems.definition import fixed_extents, plain_c
+from kernelwright.env.problems.definition import bright_inputs, fixed_extents, plain_c
 from kernelwright.env.problems.rounding import floats, growth, unit
-from kernelwright.env.problems.shapes import Extent, compulsory_bytes, shape_of, workload
+from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.types import (
     STRESSES,
     Arrays,
@@ -49,7 +49,7 @@ def blur(*, h: Extent = 1024, w: Extent = 1024) -> Problem:
             "ten roundings a term: Higham 2002, lemma 3.1, times the blur of |image|",
         ),
         reference=lambda arrays: {"out": _blur(floats(arrays)["image"])},
-        inputs=_inputs,
+        inputs=bright_inputs(TENSORS),
         flops=_flops,
         moved_bytes=compulsory_bytes(TENSORS),
         spaces=("schedule", "source", "template"),
@@ -86,11 +86,6 @@ def _blur(image: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _magnitude(arrays: Arrays) -> Arrays:
     return {"out": growth(ROUNDINGS) * _blur(abs(floats(arrays)["image"]))}
-
-
-def _inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
-    """Brightness from 0 to 1."""
-    return {"image": rng.random(shape_of(TENSORS[0], workload.fixed), np.float32)}
 
 
 def _flops(workload: Workload) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ FLOATS: dict[str, type[np.float32] | type[np.float64]] = {
     "float32": np.float32,
     "float64": np.float64,
 }
+Inputs: TypeAlias = Callable[[Workload, np.random.Generator], Arrays]
 C_DIR = Path(__file__).parent / "c"
 
 
@@ -57,7 +59,7 @@ def plain_c(name: str, dtype: str = "float32") -> str:
 
 def normal_inputs(
     tensors: Sequence[TensorSpec],
-) -> Callable[[Workload, np.random.Generator], Arrays]:
+) -> Inputs:
     """A problem's ``inputs``: standard normal elements, tensor by tensor in declared order.
 
     Raises:
@@ -77,6 +79,33 @@ def normal_inputs(
         }
 
     return inputs
+
+
+def bright_inputs(tensors: Sequence[TensorSpec], most: float = 1.0) -> Inputs:
+    """A problem's ``inputs``: images with brightness from 0 to ``most``, float32."""
+
+    def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
+        return {
+            spec.name: np.float32(most) * rng.random(shape_of(spec, workload.fixed), np.float32)
+            for spec in tensors
+            if spec.role == "input"
+        }
+
+    return inputs
+
+
+def with_hidden_extent(problem: str, extent: str, value: int, words: str, inputs: Inputs) -> Inputs:
+    """A problem's ``inputs`` where no array shows an extent: of a workload with another value of it
+    they raise a ValueError, ``"jacobi1d: expected 64 steps, found 63"``.
+    """
+
+    def checked(workload: Workload, rng: np.random.Generator) -> Arrays:
+        found = workload.fixed[extent]
+        if found != value:
+            raise ValueError(f"{problem}: expected {value} {words}, found {found}")
+        return inputs(workload, rng)
+
+    return checked
 
 
 def kinds_of_rows(rows: int, kinds: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -20,10 +20,15 @@ from numpy.typing import NDArray
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.nodes import Stmt
-from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
+from kernelwright.env.problems.definition import (
+    fixed_extents,
+    normal_inputs,
+    plain_c,
+    with_hidden_extent,
+)
 from kernelwright.env.problems.rounding import HIGHER_ORDER, floats, unit
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
-from kernelwright.env.types import STRESSES, Arrays, ErrorModel, Problem, TensorSpec, Workload
+from kernelwright.env.types import STRESSES, ErrorModel, Problem, TensorSpec, Workload
 
 ROUNDINGS = 6.0
 
@@ -43,12 +48,6 @@ def gauss_seidel(
         TensorSpec("now", ("h", "w"), dtype, "output"),
     )
 
-    def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
-        extents = workload.fixed
-        if extents["t"] != t:
-            raise ValueError(f"gauss_seidel: expected {t} sweeps, found {extents['t']}")
-        return {"start": rng.standard_normal((extents["h"], extents["w"]), FLOATS[dtype])}
-
     return Problem(
         name="gauss_seidel",
         version=1,
@@ -59,7 +58,7 @@ def gauss_seidel(
             "six roundings a mean, carried through all sweeps: Higham 2002, section 3.1",
         ),
         reference=lambda arrays: {"now": _swept(floats(arrays)["start"], t)[0]},
-        inputs=inputs,
+        inputs=with_hidden_extent("gauss_seidel", "t", t, "sweeps", normal_inputs(tensors)),
         flops=_flops,
         moved_bytes=compulsory_bytes(tensors),
         spaces=("schedule", "source", "template"),

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Block, Cast, Const, For, Load, Stmt, Store, Var
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.problems.definition import fixed_extents, plain_c
+from kernelwright.env.problems.definition import fixed_extents, plain_c, with_hidden_extent
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
 from kernelwright.env.types import (
     STRESSES,
@@ -39,8 +39,6 @@ def histogram(*, n: Extent = 1 << 20, bins: Count = 256) -> Problem:
 
     def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
         extents = workload.fixed
-        if extents["bins"] != bins:
-            raise ValueError(f"histogram: expected {bins} bins, found {extents['bins']}")
         return {"data": (rng.random(extents["n"]) ** 2 * bins).astype(np.int32)}
 
     return Problem(
@@ -50,7 +48,7 @@ def histogram(*, n: Extent = 1 << 20, bins: Count = 256) -> Problem:
         workloads=(workload(n=n, bins=bins),),
         error_model=ErrorModel(0.0, "exact: counts"),
         reference=reference,
-        inputs=inputs,
+        inputs=with_hidden_extent("histogram", "bins", bins, "bins", inputs),
         flops=lambda workload: workload.fixed["n"],
         moved_bytes=compulsory_bytes(TENSORS),
         spaces=("schedule", "source", "template"),

@@ -35,7 +35,12 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
 )
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
+from kernelwright.env.problems.definition import (
+    FLOATS,
+    fixed_extents,
+    plain_c,
+    with_hidden_extent,
+)
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
 from kernelwright.env.types import STRESSES, Arrays, ErrorModel, Problem, TensorSpec, Workload
@@ -60,8 +65,6 @@ def jacobi1d(
     )
 
     def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
-        if workload.fixed["t"] != t:
-            raise ValueError(f"jacobi1d: expected {t} steps, found {workload.fixed['t']}")
         n = workload.fixed["n"]
         stretch = max(min(math.ceil(STRETCH * math.sqrt(t)), n // 4), 1)
         first = rng.integers(2 * stretch)
@@ -89,7 +92,7 @@ def jacobi1d(
             f"{SUMMATION}, three a step, and a third's in each, times the relaxed |start|",
         ),
         reference=reference,
-        inputs=inputs,
+        inputs=with_hidden_extent("jacobi1d", "t", t, "steps", inputs),
         flops=lambda workload: 3 * workload.fixed["t"] * max(workload.fixed["n"] - 2, 1),
         moved_bytes=compulsory_bytes(tensors),
         spaces=("schedule", "source", "template"),

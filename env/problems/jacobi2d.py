@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.nodes import Stmt
-from kernelwright.env.problems.definition import FLOATS, fixed_extents, plain_c
+from kernelwright.env.problems.definition import (
+    fixed_extents,
+    normal_inputs,
+    plain_c,
+    with_hidden_extent,
+)
 from kernelwright.env.problems.rounding import SUMMATION, floats, growth, unit
 from kernelwright.env.problems.shapes import Count, Extent, compulsory_bytes, workload
 from kernelwright.env.types import STRESSES, Arrays, ErrorModel, Problem, TensorSpec, Workload
@@ -38,12 +43,6 @@ def jacobi2d(
         TensorSpec("now", ("h", "w"), dtype, "output"),
     )
 
-    def inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
-        extents = workload.fixed
-        if extents["t"] != t:
-            raise ValueError(f"jacobi2d: expected {t} steps, found {extents['t']}")
-        return {"start": rng.standard_normal((extents["h"], extents["w"]), FLOATS[dtype])}
-
     def magnitude(arrays: Arrays) -> Arrays:
         return {"now": (t + growth(5.0 * t)) * _relaxed(abs(floats(arrays)["start"]), t)}
 
@@ -57,7 +56,7 @@ def jacobi2d(
             f"{SUMMATION}, five a step, and a fifth's in each, times the relaxed |start|",
         ),
         reference=lambda arrays: {"now": _relaxed(floats(arrays)["start"], t)},
-        inputs=inputs,
+        inputs=with_hidden_extent("jacobi2d", "t", t, "steps", normal_inputs(tensors)),
         flops=_flops,
         moved_bytes=compulsory_bytes(tensors),
         spaces=("schedule", "source", "template"),

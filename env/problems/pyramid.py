@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from kernelwright.env.compiler import tensor as te
 from kernelwright.env.compiler.ir.nodes import Stmt
-from kernelwright.env.problems.definition import fixed_extents, plain_c
+from kernelwright.env.problems.definition import bright_inputs, fixed_extents, plain_c
 from kernelwright.env.problems.library import shrink, spread
 from kernelwright.env.problems.rounding import HIGHER_ORDER, floats, unit
-from kernelwright.env.problems.shapes import Extent, compulsory_bytes, shape_of, workload
+from kernelwright.env.problems.shapes import Extent, compulsory_bytes, workload
 from kernelwright.env.types import (
     STRESSES,
-    Arrays,
     ErrorModel,
     Library,
     Problem,
@@ -55,7 +54,8 @@ def pyramid(*, h: Extent = 1024, w: Extent = 1024) -> Problem:
             unit("float32"), "the roundings of every stage, carried on: Higham 2002, section 3.1"
         ),
         reference=lambda arrays: {"out": _raised(floats(arrays)["image"])[0]},
-        inputs=_inputs,
+        # On both sides of where the remapping bends.
+        inputs=bright_inputs(TENSORS, 4),
         flops=_flops,
         moved_bytes=compulsory_bytes(TENSORS),
         spaces=("schedule", "source", "template"),
@@ -185,11 +185,6 @@ def _spread_both(level: tuple[Array, Array], shape: tuple[int, ...]) -> tuple[Ar
         error = spread(error, shape[axis], axis) + SPREAD * spread(abs(value), shape[axis], axis)
         value = spread(value, shape[axis], axis)
     return value, error
-
-
-def _inputs(workload: Workload, rng: np.random.Generator) -> Arrays:
-    """Brightness from 0 to 4: details on both sides of where the remapping bends."""
-    return {"image": 4 * rng.random(shape_of(TENSORS[0], workload.fixed), np.float32)}
 
 
 def _flops(workload: Workload) -> int:

@@ -23,7 +23,7 @@ def sections() -> dict[str, Rows]:
     where = placement(1)
     with at_work(where):
         floor = measured_floor(where, 1)
-    clock = "sleeps during calls" if floor.blocking else "spins on a core of its own"
+    clock = "sleeps during calls" if floor.blocking else "keeps a core busy"
     judge = [
         ("harness floor", f"{floor.call_ns / 1e3:.2f} us", f"bell to done; the judge {clock}"),
         ("  99th percentile", f"{floor.call_p99_ns / 1e3:.2f} us", ""),
