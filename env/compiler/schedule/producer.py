@@ -41,23 +41,19 @@ from kernelwright.env.compiler.poly.sums import difference
 @dataclass(frozen=True, slots=True)
 class Producer:
     """The statements that compute a temporary, in order, which of their loops runs over which axis,
-    and how far along each axis.
+    how far along each axis, and the tensors that they read and do not hold themselves.
     """
 
     allocate: Allocate
     writers: tuple[Stmt, ...]
     axes: tuple[tuple[str, int], ...]
     extents: tuple[Expr, ...]
+    inputs: frozenset[str]
 
     @property
     def tensor(self) -> Tensor:
         """The temporary."""
         return self.allocate.tensor
-
-    @property
-    def inputs(self) -> frozenset[str]:
-        """The tensors that it reads and does not hold itself."""
-        return inputs_of(self.writers) - {self.tensor.name}
 
 
 def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
@@ -148,7 +144,8 @@ def producer_of(op: str, allocate: Allocate) -> Producer:
     for writer in writers:
         _check_writer(op, writer, allocate.tensor, axes, extents)
     sizes = tuple(extents[axis] for axis in range(len(allocate.tensor.shape)))
-    return Producer(allocate, writers, tuple(axes.items()), sizes)
+    inputs = inputs_of(writers) - {allocate.tensor.name}
+    return Producer(allocate, writers, tuple(axes.items()), sizes, inputs)
 
 
 def _mixed(statement: Stmt, name: str) -> bool:
