@@ -106,6 +106,25 @@ static inline void box4_part(const float *restrict in, int64_t pitch, float *res
     boxes(c, w + 2, out, out_pitch, w, h);
 }
 
+/* A stage at sixteen places, of the one before: all four in one expression. As plain floats gcc does
+   not vectorise it, which would be a hundred times slower. */
+typedef float lanes __attribute__((vector_size(64), aligned(4), may_alias));
+#define INLINE static inline __attribute__((always_inline)) lanes
+#define BOX(f) \
+    ((f(p, s) + f(p + 1, s) + f(p + 2, s) + f(p + s, s) + f(p + s + 1, s) + f(p + s + 2, s) + \
+      f(p + 2 * s, s) + f(p + 2 * s + 1, s) + f(p + 2 * s + 2, s)) * NINTH)
+INLINE box_0(const float *p, int64_t s) { (void)s; return *(const lanes *)p; }
+INLINE box_1(const float *p, int64_t s) { return BOX(box_0); }
+INLINE box_2(const float *p, int64_t s) { return BOX(box_1); }
+INLINE box_3(const float *p, int64_t s) { return BOX(box_2); }
+INLINE box_4(const float *p, int64_t s) { return BOX(box_3); }
+
+void box4_inline(const float *restrict in, float *restrict out, float *restrict scratch, int64_t w, int64_t h) {
+    (void)scratch;
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x += 16) *(lanes *)(out + y * w + x) = box_4(in + y * (w + 8) + x, w + 8);
+}
+
 void box4_root(const float *restrict in, float *restrict out, float *restrict scratch, int64_t w, int64_t h) {
     box4_part(in, w + 8, out, w, scratch, w, h);
 }

@@ -105,6 +105,7 @@ def _schedules(name: str, stages: tuple[str, ...], columns: tuple[str, ...]) -> 
 SCHEDULES = {
     **_schedules("blur", ("a",), ("j",)),
     "blur_inline": "compute_inline('a')\n" + _vector("x"),
+    "box4_inline": "".join(f"compute_inline({stage!r})\n" for stage in "abc") + _vector("x"),
     **_schedules("box4", ("c", "b", "a"), ("cx", "bx", "ax")),
 }
 
