@@ -154,7 +154,8 @@ def random_step(sheet: Sheet, rng: random.Random) -> str:
     nests, parent = read_nests(sheet.rules), directives(sheet.parent)
     if parent and rng.random() < 0.3:
         return "".join(f"{line}\n" for line in parent[:-1])
-    names = [name for nest in nests for name in nest.names]
+    # Nests may have loops of one name.
+    names = list(dict.fromkeys(name for nest in nests for name in nest.names))
     for line in parent:
         cut = re.match(r"split\('(\w+)', \d+(?:, '(\w+)', '(\w+)')?\)", line)
         if cut and cut[1] in names:
