@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
+from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.poly.exact import ExactDependences
 from kernelwright.env.compiler.poly.generate import mark, tiled
 from kernelwright.env.compiler.poly.limits import LOCK, limited
@@ -22,6 +23,10 @@ from kernelwright.env.compiler.poly.model import Model
 FUSE = ("nofuse", "smartfuse", "maxfuse")
 
 
+class NoScheduleError(CompilerError):
+    """Dependences for which isl finds no schedule, though the program's own order keeps them."""
+
+
 def affine_schedule(
     dependences: ExactDependences, fuse: str = "smartfuse", context: isl.Set | None = None
 ) -> isl.Schedule:
@@ -30,6 +35,7 @@ def affine_schedule(
     Raises:
         ValueError: if the fusion strategy is none of `FUSE`.
         LimitError: if isl finds no end.
+        NoScheduleError: if isl finds no schedule.
     """
     if fuse not in FUSE:
         raise ValueError(f"expected one of {', '.join(FUSE)}, found {fuse!r}")
@@ -40,8 +46,11 @@ def affine_schedule(
     flow, anti, output = (_fresh(pairs) for _, pairs in dependences.by_kind)
     every = flow.union(anti).union(output)
     constraints = constraints.set_validity(every).set_coincidence(every).set_proximity(flow)
-    with LOCK, _fusion(fuse), limited("an affine schedule"):
-        return constraints.compute_schedule()
+    try:
+        with LOCK, _fusion(fuse), limited("an affine schedule"):
+            return constraints.compute_schedule()
+    except isl.Error as error:
+        raise NoScheduleError(f"isl finds no schedule: {error}") from None
 
 
 def _fresh(pairs: isl.UnionMap) -> isl.UnionMap:
