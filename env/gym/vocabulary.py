@@ -21,6 +21,7 @@ from kernelwright.env.compiler.ir.nodes import (
     map_statements,
 )
 from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.poly.limits import LimitError
 from kernelwright.env.compiler.schedule.edit import constant_extent, find_loop
 from kernelwright.env.compiler.schedule.kind import LANES
 from kernelwright.env.compiler.schedule.memo import Schedules
@@ -141,7 +142,7 @@ def legal_actions(schedules: Schedules, trace: Trace) -> list[int]:
                     schedules.after((*trace, directive))
                 case _:
                     apply(plain, directive)
-        except (IllegalActionError, ScheduleError):
+        except (IllegalActionError, LimitError, ScheduleError):
             return False
         return True
 

@@ -22,6 +22,7 @@ from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.poly.distance import carries_nothing, keeps_order
+from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, limited
 from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
 
 
@@ -53,13 +54,15 @@ class Dependences:
     @cached_property
     def pairs(self) -> isl.UnionMap:
         """All pairs, first the one that runs first."""
-        writes, reads = self.model.writes(), self.model.reads()
-        meet = writes.apply_range(writes.reverse())
-        if not reads.is_empty():
-            meet = meet.union(writes.apply_range(reads.reverse()))
-            meet = meet.union(reads.apply_range(writes.reverse()))
-        order = self.model.order()
-        return meet.intersect(order.lex_lt_union_map(order)).coalesce()
+        # A limit of its own: what is known already must not leave more for the next question.
+        with limited("the dependences", MAX_ANSWER_OPERATIONS):
+            writes, reads = self.model.writes(), self.model.reads()
+            meet = writes.apply_range(writes.reverse())
+            if not reads.is_empty():
+                meet = meet.union(writes.apply_range(reads.reverse()))
+                meet = meet.union(reads.apply_range(writes.reverse()))
+            order = self.model.order()
+            return meet.intersect(order.lex_lt_union_map(order)).coalesce()
 
     @cached_property
     def ordered(self) -> isl.UnionMap:
@@ -67,17 +70,19 @@ class Dependences:
         groups = self._commuting
         if not groups:
             return self.pairs
-        writes, loads = self.model.writes(), self.model.loads()
-        meet = writes.apply_range(writes.reverse())
-        for instances in groups:
-            texts = [instance.tuple_text for instance in instances]
-            members = isl.UnionSet(f"{self.model.parameters}{{ {'; '.join(texts)} }}")
-            own = writes.intersect_domain(members)
-            meet = meet.subtract(own.apply_range(own.reverse()))
-        if not loads.is_empty():
-            meet = meet.union(writes.apply_range(loads.reverse()))
-            meet = meet.union(loads.apply_range(writes.reverse()))
-        return self.pairs.intersect(meet).coalesce()
+        pairs = self.pairs
+        with limited("the dependences", MAX_ANSWER_OPERATIONS):
+            writes, loads = self.model.writes(), self.model.loads()
+            meet = writes.apply_range(writes.reverse())
+            for instances in groups:
+                texts = [instance.tuple_text for instance in instances]
+                members = isl.UnionSet(f"{self.model.parameters}{{ {'; '.join(texts)} }}")
+                own = writes.intersect_domain(members)
+                meet = meet.subtract(own.apply_range(own.reverse()))
+            if not loads.is_empty():
+                meet = meet.union(writes.apply_range(loads.reverse()))
+                meet = meet.union(loads.apply_range(writes.reverse()))
+            return pairs.intersect(meet).coalesce()
 
     @cached_property
     def _commuting(self) -> tuple[tuple[Instance, ...], ...]:
@@ -99,17 +104,26 @@ class Dependences:
         groups = {i.name: place for place, group in enumerate(self._commuting) for i in group}
         if keeps_order(self.model, positions, groups):
             return None
-        order = self.model.order(positions)
-        return counterexample(self.model, self.ordered.intersect(order.lex_ge_union_map(order)))
+        ordered = self.ordered
+        with limited("what another order turns around", MAX_ANSWER_OPERATIONS):
+            order = self.model.order(positions)
+            return counterexample(self.model, ordered.intersect(order.lex_ge_union_map(order)))
 
     def carried_by(self, var: str) -> Conflict | None:
-        """A pair that meets in two iterations of one run of the loop ``var``, or None."""
+        """A pair that meets in two iterations of one run of the loop ``var``, or None.
+
+        Raises:
+            LimitError: if isl does not come to an end.
+        """
         inside = [i for i in self.model.instances if var in i.variables]
         if not inside or carries_nothing(self.model, var):
             return None
-        same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
-        same_iteration = self._equal(inside, lambda i: (var,))
-        return counterexample(self.model, self.pairs.intersect(same_run).subtract(same_iteration))
+        pairs = self.pairs
+        with limited(f"what loop {var} carries", MAX_ANSWER_OPERATIONS):
+            same_run = self._equal(inside, lambda i: i.variables[: i.variables.index(var)])
+            same_iteration = self._equal(inside, lambda i: (var,))
+            meeting = pairs.intersect(same_run).subtract(same_iteration)
+            return counterexample(self.model, meeting)
 
     def _equal(
         self, instances: list[Instance], key: Callable[[Instance], tuple[str, ...]]

@@ -78,7 +78,7 @@ def exact_dependences(procedure: Procedure) -> ExactDependences:
         for what in not_affine(instance):
             raise NotAffineError(f"{procedure.name}: {what}")
     nothing = isl.UnionMap("{ }")
-    if not model.instances:
+    if model.domain.is_empty():
         return ExactDependences(model, nothing, nothing, nothing)
     writes, order = model.writes().coalesce(), _short_order(model)
     # What is never written depends on nothing, and few pieces are faster than many.

@@ -18,6 +18,8 @@ LOCK = RLock()
 # A few times what the schedules of a few statements take. Numbers may grow without end on the way,
 # so that a step is no fixed time.
 MAX_OPERATIONS = 30_000
+# For whether something is legal at all: some seconds, where most answers take a few milliseconds.
+MAX_ANSWER_OPERATIONS = 4_000_000
 
 
 class LimitError(CompilerError):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
+from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.poly.exact import ExactDependences
 from kernelwright.env.compiler.poly.generate import mark, tiled
 from kernelwright.env.compiler.poly.limits import LOCK, LimitError, limited
@@ -22,6 +23,10 @@ from kernelwright.env.compiler.poly.model import Model
 FUSE = ("nofuse", "smartfuse", "maxfuse")
 
 
+class NoScheduleError(CompilerError):
+    """Dependences for which isl finds no schedule, though the program's own order keeps them."""
+
+
 def affine_schedule(
     dependences: ExactDependences, fuse: str = "smartfuse", context: isl.Set | None = None
 ) -> isl.Schedule:
@@ -29,7 +34,8 @@ def affine_schedule(
 
     Raises:
         ValueError: if the fusion strategy is none of `FUSE`.
-        LimitError: if isl finds no end, or no schedule.
+        LimitError: if isl finds no end.
+        NoScheduleError: if isl finds no schedule.
     """
     if fuse not in FUSE:
         raise ValueError(f"expected one of {', '.join(FUSE)}, found {fuse!r}")
@@ -40,14 +46,14 @@ def affine_schedule(
     flow, anti, output = (_fresh(pairs) for _, pairs in dependences.by_kind)
     every = flow.union(anti).union(output)
     constraints = constraints.set_validity(every).set_coincidence(every).set_proximity(flow)
-    with LOCK, _fusion(fuse), limited("an affine schedule"):
-        try:
+    try:
+        with LOCK, _fusion(fuse), limited("an affine schedule"):
             return constraints.compute_schedule()
-        except isl.Error as error:
-            # Its heuristics fail on some programs (isl 0.27, isl_scheduler.c).
-            if "unable to carry dependences" in str(error):
-                raise LimitError("an affine schedule: isl finds none for this nest") from None
+    except isl.Error as error:
+        # Its heuristics fail on some programs (isl 0.27, isl_scheduler.c).
+        if "unable to carry dependences" not in str(error):
             raise
+        raise NoScheduleError(f"isl finds no schedule: {error}") from None
 
 
 def _fresh(pairs: isl.UnionMap) -> isl.UnionMap:

@@ -26,7 +26,12 @@ from kernelwright.env.compiler.poly.exact import (
     exact_dependences,
 )
 from kernelwright.env.compiler.poly.limits import LimitError, limited
-from kernelwright.env.compiler.poly.scheduler import FUSE, affine_schedule, named_bands
+from kernelwright.env.compiler.poly.scheduler import (
+    FUSE,
+    NoScheduleError,
+    affine_schedule,
+    named_bands,
+)
 from kernelwright.env.compiler.schedule.defaults import spare_half, spare_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
@@ -72,7 +77,8 @@ def affine(
 
     Raises:
         ScheduleError: if something is not affine, a loop is not serial, a temporary or another
-            statement than a store is inside, an argument is wrong, or isl finds no end.
+            statement than a store is inside, an argument is wrong, or isl finds no schedule or no
+            end.
     """
     target = find_loop("affine", procedure, loop)
     if isinstance(tile, bool) or tile != 0:
@@ -114,7 +120,7 @@ def affine(
 
     try:
         schedule = affine_schedule(found, fuse, context)
-    except LimitError as error:
+    except (LimitError, NoScheduleError) as error:
         raise ScheduleError("affine", str(error)) from None
     schedule = named_bands(schedule, found.model, tile, name, halves, separate=separate)
     bodies: dict[str, tuple[tuple[str, ...], Stmt]] = {

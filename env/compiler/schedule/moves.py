@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import For, If, LoopKind, Procedure, loops
 from kernelwright.env.compiler.poly.dependence import Dependences
+from kernelwright.env.compiler.poly.limits import LimitError
 from kernelwright.env.compiler.schedule.defaults import fused_name, split_names
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.kind import MAX_UNROLL
@@ -106,11 +107,11 @@ def legal_moves(
     ``attempt`` applies a directive to the procedure and raises `ScheduleError` if that is refused.
     """
     dependences = Dependences(procedure)
-    carried = {loop.var: dependences.carried_by(loop.var) for loop in loops(procedure)}
+    carrying = {loop.var for loop in loops(procedure) if _carries(dependences, loop.var)}
     may_split: dict[str, bool] = {}
     found = []
     for move in vocabulary(procedure, lanes=lanes, threaded=threaded):
-        if move.op in ("vectorize", "parallel") and carried[move.target] is not None:
+        if move.op in ("vectorize", "parallel") and move.target in carrying:
             continue
         if move.op == "split":
             # Whether a split is legal does not depend on its factor.
@@ -121,6 +122,14 @@ def legal_moves(
         elif _is_legal(move, attempt):
             found.append(move)
     return tuple(found)
+
+
+def _carries(dependences: Dependences, loop: str) -> bool:
+    """Whether a loop is known to carry a dependence; what isl cannot tell is for the directive."""
+    try:
+        return dependences.carried_by(loop) is not None
+    except LimitError:
+        return False
 
 
 def _is_legal(move: Directive, attempt: Attempt) -> bool:

@@ -14,6 +14,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Expr,
     For,
     If,
+    Load,
     LoopKind,
     Procedure,
     Stmt,
@@ -21,6 +22,7 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     walk,
 )
+from kernelwright.env.compiler.ir.queries import writes
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.model import Instance, Position
@@ -64,8 +66,8 @@ def reorder(procedure: Procedure, loop: str, *others: str) -> Procedure:
 
     Raises:
         ScheduleError: if the loops do not form one nest without other statements between them, an
-            extent depends on a loop that would come later, or a dependence is turned around; then
-            it has the two iterations.
+            extent depends on a loop that would come later or reads what the nest writes, or a
+            dependence is turned around; then it has the two iterations.
     """
     wanted = (loop, *others)
     if len(set(wanted)) != len(wanted) or len(wanted) < 2:
@@ -87,6 +89,10 @@ def reorder(procedure: Procedure, loop: str, *others: str) -> Procedure:
         no_loads("reorder", "a guard between the loops", guard)
     for each in chain[1:]:
         no_loads("reorder", f"the extent of {each.var}", each.extent)
+    outermost = chain[0]
+    read = [node.tensor for node in walk(outermost.extent) if isinstance(node, Load)]
+    if any(writes(outermost.body, tensor) for tensor in read):
+        no_loads("reorder", f"the extent of {outermost.var}", outermost.extent)
     _keep_dependences(procedure, names, target)
     for guard in reversed(guards):
         body = If(guard, body)

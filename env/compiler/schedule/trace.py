@@ -15,6 +15,7 @@ from importlib import import_module
 
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, LimitError, limited
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.decision import read_decision
 from kernelwright.env.types import Directive, Scalar
@@ -42,7 +43,8 @@ def apply(procedure: Procedure, directive: Directive) -> Procedure:
 
     Raises:
         ScheduleError: if the directive does not exist, has other arguments, or may not be applied
-            here; or if a decision is not in its domain.
+            here, or isl does not come to an end of whether it may; or if a decision is not in its
+            domain.
     """
     if directive.is_decision:
         read_decision(directive)
@@ -54,7 +56,11 @@ def apply(procedure: Procedure, directive: Directive) -> Procedure:
     except TypeError as error:
         taken = ", ".join(list(signature.parameters)[1:])
         raise ScheduleError(directive.op, f"{error} of {directive.op}({taken})") from None
-    return function(*bound.args, **bound.kwargs)
+    try:
+        with limited("whether it may be applied", MAX_ANSWER_OPERATIONS):
+            return function(*bound.args, **bound.kwargs)
+    except LimitError as error:
+        raise ScheduleError(directive.op, str(error)) from None
 
 
 def steps(

@@ -27,6 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.demand import Box
+from kernelwright.env.compiler.poly.limits import LOCK
 from kernelwright.env.compiler.tensor.index import moved, tidy
 from kernelwright.env.compiler.tensor.order import Output
 from kernelwright.env.compiler.tensor.plan import Realised, make_plan
@@ -43,7 +44,9 @@ def lower(name: str, outputs: Sequence[Output]) -> Procedure:
         TensorError: if a stage reads what it did not list, two tensors have one name, a tensor is
             read outside its bounds, or a region has none.
     """
-    plan = make_plan(name, outputs)
+    # Beside other threads: what isl counts for them must not end this.
+    with LOCK:
+        plan = make_plan(name, outputs)
     results = {id(o if isinstance(o, Stage) else o.func): None for o in outputs}
     lows = {each.tensor.name: each.box.low for each in (*plan.inputs, *plan.stages)}
     nests = [_stored(nest, lows) for stage in plan.stages for nest in stage.nests]
@@ -64,7 +67,8 @@ def regions(outputs: Sequence[Output]) -> dict[str, Box]:
     Raises:
         TensorError: as `lower`.
     """
-    plan = make_plan("regions", outputs)
+    with LOCK:
+        plan = make_plan("regions", outputs)
     return {each.tensor.name: each.box for each in (*plan.inputs, *plan.stages)}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loop_programs import filled
 from programs import add, f32, in_turns, matmul, mul, tensor
 from stencils import gauss_seidel, jacobi_expanded, jacobi_two_rows, one_sweep
 from test_codegen import compiled, inputs_of, needs_cc
@@ -24,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Load,
     Procedure,
     Store,
+    Tensor,
     Unary,
     Var,
     loops,
@@ -34,9 +36,9 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.pipeline import lower
 from kernelwright.env.compiler.poly.unimodular import unimodular_maps
 from kernelwright.env.compiler.runtime.cache import BuildCache
-from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace, print_trace
+from kernelwright.env.compiler.schedule.trace import apply, apply_trace, parse_trace, print_trace
 
-I, J, T, N = Var("i"), Var("j"), Var("t"), Var("n")  # noqa: E741
+I, J, K, T, N = Var("i"), Var("j"), Var("k"), Var("t"), Var("n")  # noqa: E741
 
 
 @pytest.fixture(scope="module")
@@ -300,6 +302,47 @@ def test_extents_and_guards_that_read_memory_stay_where_they_are():
     procedure = Procedure("f", (), tensors, Block((fill, square)))
     with pytest.raises(ScheduleError, match=r"an affine extent of j, found i \* i"):
         apply_trace(procedure, parse_trace("wavefront('i', 'j')"))
+
+
+@pytest.mark.parametrize("text", ["affine('i')", "affine('i', 4, 'maxfuse')"])
+def test_a_loop_that_never_runs_has_a_schedule(text):
+    nest = For("i", whole(0), Store("y", (I,), add(Load("y", (I,)), f32(1.0))))
+    fill = For("p", whole(4), Store("y", (Var("p"),), f32(0.0)))
+    procedure = Procedure("f", (), (tensor("y", 4, role="output"),), Block((fill, nest)))
+    found = apply_trace(procedure, parse_trace(text))
+    assert interpret(found, {})["y"].tolist() == [0.0] * 4
+
+
+def test_where_isl_finds_no_schedule_the_directive_is_refused():
+    """By a distance that is a variable of a loop outside isl (0.27) gives up."""
+    place = add(K, whole(3))
+    store = Store("y", (place,), add(Load("y", (add(J, K),)), f32(1.0)))
+    nest = For("j", whole(2), For("u", whole(1), For("k", N, store)))
+    size = add(N, whole(3))
+    fill = For("p", size, Store("y", (Var("p"),), f32(0.0)))
+    tensors = (Tensor("y", (size,), "float32", "output"),)
+    procedure = verify(Procedure("f", ("n",), tensors, Block((fill, nest))))
+    with pytest.raises(ScheduleError, match=r"isl finds no schedule: .*unable to carry"):
+        apply_trace(procedure, parse_trace("affine('u')"))
+
+
+ENDLESS = """
+affine('t', 4)
+unimodular('ti', 't_ii', 0, 1, 1, 0)
+peel('t_ii', 2, 1)
+"""
+
+
+def test_what_isl_does_not_come_to_an_end_of_is_refused():
+    i1, j1, size = add(I, whole(1)), add(J, whole(1)), add(N, whole(2))
+    places = ((I, j1), (i1, J), (i1, add(J, whole(2))), (add(I, whole(2)), j1))
+    store = Store("A", (i1, j1), mul(add(*(Load("A", place) for place in places)), f32(0.25)))
+    nest = For("t", Binary("sub", N, whole(2)), For("i", N, For("j", N, store)))
+    procedure = filled("A", size, size, nest, ("n",))
+    *before, last = parse_trace(ENDLESS)
+    procedure = apply_trace(procedure, before)
+    with pytest.raises(ScheduleError, match=r"peel: .*in 4000000 steps of isl"):
+        apply(procedure, last)
 
 
 def test_a_copied_temporary_is_refused():

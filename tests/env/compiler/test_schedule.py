@@ -500,6 +500,32 @@ def test_a_guard_that_reads_memory_does_not_move():
         apply(procedure, D("reorder", "j", "i"))
 
 
+def counted(written):
+    """As many columns of a row as n[0] says, which ``written`` is an element of or not."""
+    tensors = (tensor("n", 2, dtype="int64", role="output"), tensor("y", 8, role="output"))
+    start = Block(
+        (
+            For("p", whole(2), Store("n", (Var("p"),), whole(3))),
+            For("q", whole(8), Store("y", (Var("q"),), f32(0.0))),
+        )
+    )
+    first = Binary("and", Binary("eq", J, whole(1)), Binary("eq", I, whole(0)))
+    longer = If(first, Store("n", (whole(0),), whole(7)))
+    count = If(Binary("eq", J, whole(2)), Store("y", (I,), f32(1.0)))
+    body = Block((longer, count) if written else (count,))
+    nest = For("i", Load("n", (whole(0),)), For("j", whole(3), body))
+    return verify(Procedure("f", (), tensors, Block((start, nest))))
+
+
+def test_the_outermost_extent_does_not_move_behind_what_writes_it():
+    with pytest.raises(
+        ScheduleError, match="the extent of i reads n, and would be read at another time"
+    ):
+        apply(counted(written=True), D("reorder", "j", "i"))
+    same = apply(counted(written=False), D("reorder", "j", "i"))
+    assert interpret(same, {})["y"].tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+
+
 def test_a_guard_in_a_nest_is_no_other_statement():
     body = If(Binary("lt", I, whole(3)), For("j", whole(4), Store("y", (I, J), f32(1.0))))
     nest = Block(
