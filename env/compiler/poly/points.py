@@ -87,7 +87,7 @@ def in_order(points: Points, map_: AffineMap, tiles: Sequence[int] = ()) -> Poin
     return points[np.lexsort(times_of(points, map_, tiles).T[::-1])]
 
 
-def times_of(points: Points, map_: AffineMap, tiles: Sequence[int] = ()) -> Points:
+def times_of(points: Points, map_: AffineMap, tiles: Sequence[int]) -> Points:
     """When points run: numbers of tiles, then the map's rows.
 
     Raises:

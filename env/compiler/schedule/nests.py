@@ -129,7 +129,7 @@ def run_in_order(
     _keep_dependences(op, procedure, nest, map_, tuple(tiles))
     taken = taken_names(procedure) - set(nest.names)
     names = row_names(nest.names, map_.rows, taken)
-    tree, context = schedule_of(procedure, nest, map_)
+    tree, context = _schedule_of(procedure, nest)
     root = tree.get_root().child(0)
     point = f"N[{', '.join(map(isl_name, nest.names))}]"
     rows = ", ".join(f"{{ {point} -> [({row})] }}" for row in map_texts(nest.names, map_))
@@ -211,9 +211,7 @@ def _copy(op: str, body: Stmt, fresh: Callable[[str], str]) -> Stmt:
     return map_statements(body, lambda e: substitute(e, renamed), rename)
 
 
-def schedule_of(
-    procedure: Procedure, nest: Perfect, map_: AffineMap
-) -> tuple[isl.Schedule, isl.Set]:
+def _schedule_of(procedure: Procedure, nest: Perfect) -> tuple[isl.Schedule, isl.Set]:
     """A schedule tree with the nest's domain alone, and what is known of its parameters."""
     known = [condition_text(guard) for guard in nest.guards]
     held = [*_within(nest.chain), *(f"({text})" for text in known if text is not None)]
