@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
@@ -48,8 +47,7 @@ def find_tensor(op: str, procedure: Procedure, name: str) -> Tensor:
     """
     known = tensors_by_name(procedure)
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         raise ScheduleError(
             op, f"expected one of the tensors {', '.join(known)}, found {name!r}{hint}"
         )
