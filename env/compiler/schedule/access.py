@@ -25,8 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
-    children,
-    rebuild,
+    map_expression,
     statements,
 )
 from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
@@ -91,12 +90,12 @@ def rewritten(
     """
 
     def expression(each: Expr, known: Ranges) -> Expr:
-        operands = children(each)
-        if operands:
-            each = rebuild(each, tuple(expression(child, known) for child in operands))
-        if isinstance(each, Load) and each.tensor == tensor:
-            return Load(*rewrite(each.indices, known))
-        return each
+        def load(part: Expr) -> Expr:
+            if isinstance(part, Load) and part.tensor == tensor:
+                return Load(*rewrite(part.indices, known))
+            return part
+
+        return map_expression(each, load)
 
     def statement(each: Stmt, known: Ranges) -> Stmt:
         match each:
