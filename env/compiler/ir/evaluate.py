@@ -68,6 +68,24 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "round": np.rint,
     "trunc": np.trunc,
 }
+# The operations of whole numbers and conditions on arrays of them.
+ON_ARRAYS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+    "min": np.minimum,
+    "max": np.maximum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
 
 
 class Elements(Protocol):
