@@ -16,6 +16,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
+from kernelwright.env.compiler.poly.sample import coordinates
 
 
 def touches(instance: Instance, tensor: str) -> bool:
@@ -44,9 +45,7 @@ def written(model: Model, instance: Instance, shared: tuple[str, ...]) -> isl.Un
 
 def point_of(points: isl.UnionSet) -> tuple[int, ...]:
     """The coordinates of one of the points of a set that has some."""
-    point = points.sample_point()
-    count = point.get_space().dim(isl.dim_type.set)
-    return tuple(point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(count))
+    return coordinates(points.sample_point())
 
 
 def touched_before(model: Model, instance: Instance, shared: tuple[str, ...]) -> Conflict | None:

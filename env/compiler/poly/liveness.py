@@ -22,6 +22,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
+from kernelwright.env.compiler.poly.sample import coordinates
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,7 @@ def _read_in_words(life: Life, missing: isl.UnionMap) -> str:
 
 def _coordinates(sample: isl.BasicMap) -> list[int]:
     """The coordinates of a map's one pair, first those of its start."""
-    point = sample.wrap().sample_point()
-    count = sample.dim(isl.dim_type.in_) + sample.dim(isl.dim_type.out)
-    return [point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(count)]
+    return list(coordinates(sample.wrap().sample_point()))
 
 
 def _instance(life: Life, name: str) -> Instance:

@@ -47,6 +47,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
+from kernelwright.env.compiler.poly.sample import coordinates
 from kernelwright.env.compiler.schedule.copies import rewritten
 from kernelwright.env.compiler.schedule.edit import replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
@@ -201,8 +202,7 @@ class _Extra:
         point = touched.range().sample_point()
         space = point.get_space()
         name = space.get_tuple_name(isl.dim_type.set).removeprefix("t_")
-        places = range(private.get(name, 0), space.dim(isl.dim_type.set))
-        values = [point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in places]
+        values = list(coordinates(point)[private.get(name, 0) :])
         reason = f"round_up: an iteration beyond the extent {what} {name}{values}, {why}"
         raise ScheduleError(OP, reason)
 
