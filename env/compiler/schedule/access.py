@@ -10,6 +10,7 @@ from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
+    MEMORY_SCOPES,
     Allocate,
     Barrier,
     Block,
@@ -30,7 +31,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
 from kernelwright.env.compiler.schedule.defaults import numbered_name
-from kernelwright.env.compiler.schedule.edit import taken_names
+from kernelwright.env.compiler.schedule.edit import taken_names, whole_argument
 from kernelwright.env.compiler.schedule.ranges import Ranges
 
 # The tensor and the indices that take the place of an access.
@@ -65,6 +66,29 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Tensor:
         reason = f"expected a temporary, found the {found.role} {name}, whose layout callers know"
         raise ScheduleError(op, f"{reason}; {through} makes a temporary of it")
     return found
+
+
+def checked_axis(op: str, tensor: Tensor, axis: int) -> int:
+    """The number of an axis of a tensor.
+
+    Raises:
+        ScheduleError: if it has no such axis.
+    """
+    number = whole_argument(op, "an axis", axis, 0)
+    if number >= len(tensor.shape):
+        expected = f"an axis below {len(tensor.shape)} of {tensor.name}"
+        raise ScheduleError(op, f"expected {expected}, found {axis}")
+    return number
+
+
+def check_scope(op: str, scope: str) -> None:
+    """Check that there is a memory scope of a name.
+
+    Raises:
+        ScheduleError: if there is none.
+    """
+    if scope not in MEMORY_SCOPES:
+        raise ScheduleError(op, f"expected one of {', '.join(MEMORY_SCOPES)}, found {scope!r}")
 
 
 def new_tensor_name(op: str, procedure: Procedure, given: str, usual: str) -> str:
