@@ -13,7 +13,6 @@ from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
     affine_text,
-    condition_text,
     isl_name,
 )
 from kernelwright.env.compiler.poly.sample import coordinates
@@ -32,10 +31,7 @@ def written(model: Model, instance: Instance, shared: tuple[str, ...]) -> isl.Un
     """The points (iteration of the ``shared`` loops, element) that an instance writes; None if its
     loops, conditions or indices are not affine, so that they are not known exactly.
     """
-    extents = [loop.extent for loop in instance.loops]
-    if any(affine_text(node) is None for node in (*extents, *instance.store.indices)):
-        return None
-    if any(condition_text(condition) is None for condition in instance.conditions):
+    if not instance.is_affine:
         return None
     place = [affine_text(index) for index in instance.store.indices]
     point = ", ".join([*map(isl_name, shared), *map(str, place)])

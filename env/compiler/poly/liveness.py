@@ -67,11 +67,8 @@ def life_of(procedure: Procedure, tensor: Tensor) -> Life:
     writes, is_affine = empty, True
     for instance in kept:
         if instance.store.tensor == name:
-            certain = all(affine_text(i) is not None for i in instance.store.indices)
-            certain = certain and all(condition_text(c) is not None for c in instance.conditions)
-            certain = certain and all(affine_text(x.extent) is not None for x in instance.loops)
-            is_affine = is_affine and certain
-            if certain:
+            is_affine = is_affine and instance.is_affine
+            if instance.is_affine:
                 writes = writes.union(_touches(model, instance, tensor, instance.store.indices, ()))
     reads = []
     for instance in kept:

@@ -44,7 +44,6 @@ from kernelwright.env.compiler.poly.model import (
     Model,
     affine_text,
     build_model,
-    condition_text,
     isl_name,
 )
 from kernelwright.env.compiler.poly.sample import coordinates
@@ -273,13 +272,7 @@ def _same_run(model: Model, instances: Sequence[Instance], loop: str) -> isl.Uni
 
 def _exact(model: Model, instances: Sequence[Instance]) -> isl.UnionSet:
     """The iterations of instances that certainly run and whose element is certain."""
-    certain = [
-        i.tuple_text
-        for i in instances
-        if all(affine_text(index) is not None for index in i.store.indices)
-        and all(affine_text(each.extent) is not None for each in i.loops)
-        and all(condition_text(condition) is not None for condition in i.conditions)
-    ]
+    certain = [i.tuple_text for i in instances if i.is_affine]
     return _union(model.parameters, certain).intersect(model.domain)
 
 
