@@ -55,11 +55,11 @@ def touched_before(model: Model, instance: Instance, shared: tuple[str, ...]) ->
     begin = writes.intersect_domain(own)
     others = writes.subtract(begin).union(model.reads()).apply_range(begin.reverse())
     order = model.order()
-    early = others.intersect(order.lex_le_union_map(order)).intersect(same(model, shared))
+    early = others.intersect(order.lex_le_union_map(order)).intersect(same_iteration(model, shared))
     return counterexample(model, early)
 
 
-def same(model: Model, shared: tuple[str, ...]) -> isl.UnionMap:
+def same_iteration(model: Model, shared: tuple[str, ...]) -> isl.UnionMap:
     """Pairs of instances in one iteration of the ``shared`` loops, which are outermost."""
     point = ", ".join(map(isl_name, shared))
     inside = [i for i in model.instances if i.variables[: len(shared)] == shared]

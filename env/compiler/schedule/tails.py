@@ -39,6 +39,7 @@ from kernelwright.env.compiler.ir.queries import (
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.affine import context_set, from_extremum, greatest
 from kernelwright.env.compiler.poly.dependence import counterexample
+from kernelwright.env.compiler.poly.elements import same_iteration
 from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
@@ -229,7 +230,8 @@ def shift_inwards(procedure: Procedure, loop: For, extent: int, factor: int) -> 
     )
     twice = first_run.intersect(last).intersect(model.domain)
     order = model.order()
-    same_run = _same_run(model, inside, loop.var)
+    around = inside[0].variables[: inside[0].variables.index(loop.var)]
+    same_run = same_iteration(model, around)
     before = order.lex_lt_union_map(order).intersect(same_run)
     written = model.writes().intersect_domain(_exact(model, inside).intersect(last))
     covered = written.reverse().apply_range(before).reverse()
@@ -258,16 +260,6 @@ def _tensors(instance: Instance) -> set[str]:
     roots = (*instance.conditions, *(each.extent for each in instance.loops))
     read = {part.tensor for root in roots for part in walk(root) if isinstance(part, Load)}
     return tensors_of(instance.store) | read
-
-
-def _same_run(model: Model, instances: Sequence[Instance], loop: str) -> isl.UnionMap:
-    """Pairs of instances in one run of a loop: those around it are in the same iterations."""
-    parts = []
-    for instance in instances:
-        around = instance.variables[: instance.variables.index(loop)]
-        parts.append(f"{instance.tuple_text} -> [{', '.join(map(isl_name, around))}]")
-    runs = isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
-    return runs.apply_range(runs.reverse())
 
 
 def _exact(model: Model, instances: Sequence[Instance]) -> isl.UnionSet:
