@@ -8,7 +8,7 @@ from typing import assert_never
 
 from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.accesses import accesses
-from kernelwright.env.compiler.ir.names import is_free
+from kernelwright.env.compiler.ir.names import is_free, is_identifier
 from kernelwright.env.compiler.ir.nodes import (
     MEMORY_SCOPES,
     Allocate,
@@ -100,8 +100,7 @@ def new_tensor_name(op: str, procedure: Procedure, given: str, usual: str) -> st
     taken = taken_names(procedure)
     if given == "":
         return numbered_name(usual, taken)
-    proper = isinstance(given, str) and given.isidentifier() and given.isascii()
-    if not proper or given in taken or not is_free(given):
+    if not is_identifier(given) or given in taken or not is_free(given):
         raise ScheduleError(op, f"expected a free name for a tensor, found {given!r}")
     return given
 
