@@ -1,6 +1,5 @@
 """Iterations as arrays: the points of a domain, the order in which an affine map with tiles runs
-them, and the elements that they touch in that order. The address stream of a cache simulator begins
-here.
+them, and the elements that they touch in that order.
 """
 
 from __future__ import annotations
