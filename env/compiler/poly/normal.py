@@ -40,7 +40,7 @@ def difference(left: Expr, right: Expr, constant: int = 0) -> Expr:
 
 
 def operands(op: str, node: Expr) -> list[Expr]:
-    """The operands of nested minima or maxima; the expression itself if it is none."""
+    """The operands of a chain of one operator, from the left; of what is none the expression."""
     if isinstance(node, Binary) and node.op == op:
         return [*operands(op, node.left), *operands(op, node.right)]
     return [node]
