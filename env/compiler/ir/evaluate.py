@@ -52,7 +52,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
 }
-_UNARY: dict[str, Callable[[Any], Any]] = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": lambda a: -a,
     "not": lambda a: not a,
     "abs": np.abs,
@@ -175,7 +175,7 @@ def evaluate(node: Expr, variables: Mapping[str, Any], memory: Mapping[str, Elem
                 return min(a, b) if op == "min" else max(a, b)
             return _held(BINARY[op](a, b))
         case Unary(op, operand):
-            return _held(_UNARY[op](evaluate(operand, variables, memory)))
+            return _held(UNARY[op](evaluate(operand, variables, memory)))
         case Cast(dtype, operand):
             return _cast(evaluate(operand, variables, memory), dtype)
         case Select(condition, then, other):
