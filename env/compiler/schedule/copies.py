@@ -4,7 +4,6 @@ share: what directives need that write a loop twice or cut it in two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from kernelwright.env.compiler.ir.nodes import (
@@ -98,8 +97,3 @@ def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:
         return each
 
     return map_statements(node, lambda e: map_expression(e, load), statement)
-
-
-def rewritten(node: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:
-    """The statement with a function applied to all below it, from the bottom up."""
-    return map_statements(node, lambda each: each, statement)

@@ -26,6 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
+    map_statements,
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
@@ -48,7 +49,6 @@ from kernelwright.env.compiler.poly.model import (
     isl_name,
 )
 from kernelwright.env.compiler.poly.sample import coordinates
-from kernelwright.env.compiler.schedule.copies import rewritten
 from kernelwright.env.compiler.schedule.edit import replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
 from kernelwright.env.compiler.schedule.legal import no_barrier, part_with
@@ -193,7 +193,9 @@ class _Extra:
                 return replace(node, tensor=larger[node.tensor.name])
             return node
 
-        return replace(self._procedure, body=rewritten(self._procedure.body, statement))
+        return replace(
+            self._procedure, body=map_statements(self._procedure.body, lambda e: e, statement)
+        )
 
     def _refuse(self, touched: isl.UnionMap, what: str, why: str) -> None:
         if touched.is_empty():
