@@ -22,7 +22,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
-from kernelwright.env.compiler.poly.sample import coordinates
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ def _read_in_words(life: Life, missing: isl.UnionMap) -> str:
     space = sample.get_space()
     values, count = _coordinates(sample), space.dim(isl.dim_type.in_)
     instance = _instance(life, space.get_tuple_name(isl.dim_type.in_))
-    where = ", ".join(f"{v}={x}" for v, x in zip(instance.variables, values[:count], strict=True))
+    where = iteration_text(zip(instance.variables, values[:count], strict=True))
     rank = len(life.tensor.shape)
     element = f"{life.tensor.name}{values[-rank:] if rank else ''}"
-    return f"iteration ({where}) reads {element} before anything has written it"
+    return f"iteration {where} reads {element} before anything has written it"
 
 
 def _coordinates(sample: isl.BasicMap) -> list[int]:
