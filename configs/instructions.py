@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelwright.configs.resolve import UnknownNameError, plugin_files, resolve
+from kernelwright.configs.resolve import UnknownNameError, placed_name, plugin_files, resolve
 from kernelwright.configs.tree import Document
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.schedule.instruction import Instruction, declare
@@ -32,16 +32,4 @@ def declare_instructions(
             declare(found)
         except CompilerError as error:
             raise document.error(path, "an instruction of its own name", str(error)) from None
-        file, _, _ = name.rpartition(":")
-        if file.endswith(".py"):
-            files |= plugin_files(str((folder / file).resolve()))
-
-
-def absolute_instructions(names: list[str], folder: Path) -> list[str]:
-    """The names, those of files with the file's whole path."""
-    out = []
-    for name in names:
-        file, _, attribute = name.rpartition(":")
-        is_file = file.endswith(".py")
-        out.append(f"{(folder / file).resolve()}:{attribute}" if is_file else name)
-    return out
+        files |= plugin_files(placed_name(name, folder))

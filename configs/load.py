@@ -21,7 +21,7 @@ from kernelwright.configs.context import check_retrieval, resolved_context
 from kernelwright.configs.errors import ConfigError, nearest
 from kernelwright.configs.folders import cache_folder_of, check_cache
 from kernelwright.configs.inner import Inner, choose_inner, place_folders, plainly, reaching
-from kernelwright.configs.instructions import absolute_instructions, declare_instructions
+from kernelwright.configs.instructions import declare_instructions
 from kernelwright.configs.resolve import (
     Given,
     UnknownNameError,
@@ -29,6 +29,7 @@ from kernelwright.configs.resolve import (
     is_plugin,
     options_model,
     parameter_name,
+    placed_name,
     plugin_files,
     resolve,
 )
@@ -301,18 +302,9 @@ def _own_function(
         raise document.error(path, error.expected, error.found, error.near) from None
     if not callable(found):
         raise document.error(path, "a function", f"{name!r}, which is a {type(found).__name__}")
-    if ".py:" in name:
-        files |= plugin_files(_placed(name, folder).rpartition(":")[0])
+    files |= plugin_files(placed_name(name, folder))
     function: Callable[..., Any] = found
     return function
-
-
-def _placed(name: str, folder: Path) -> str:
-    """A function's name with the absolute path of its file, where it has one."""
-    if ".py:" not in name:
-        return name
-    place, _, attribute = name.rpartition(":")
-    return f"{(folder / place).resolve()}:{attribute}"
 
 
 def read_text_file(
@@ -512,11 +504,8 @@ def choose(
         found = f"{name!r}, which is a {type(factory).__name__}"
         raise document.error((*path, "name"), "a class or function", found)
     plain = {k: v for k, v in section.items() if k != "name"}
-    if is_plugin(name) and ".py:" in name:
-        place, _, attribute = name.rpartition(":")
-        place = str((folder / place).resolve())
-        name = f"{place}:{attribute}"
-        files |= plugin_files(place)
+    name = placed_name(name, folder)
+    files |= plugin_files(name)
     try:
         endings = file_options(factory)
         model = options_model(factory, GIVEN[key])
@@ -614,10 +603,10 @@ def resolved_config(
         out["space"]["file"] = str((campaign.folder / file.space.file).resolve())
     for way in ("program", "template"):
         if way in out["space"]:
-            out["space"][way] = _placed(out["space"][way], campaign.folder)
+            out["space"][way] = placed_name(out["space"][way], campaign.folder)
     if file.space.instructions is not None:
-        absolute = absolute_instructions(file.space.instructions, campaign.folder)
-        out["space"]["instructions"] = absolute
+        names = file.space.instructions
+        out["space"]["instructions"] = [placed_name(name, campaign.folder) for name in names]
     if file.baseline.endswith(".c"):
         out["baseline"] = str((campaign.folder / file.baseline).resolve())
     if file.agents is not None and campaign.backend is not None:

@@ -94,9 +94,18 @@ def _attribute(target: str) -> Any:
 _PLUGINS: dict[str, tuple[types.ModuleType, dict[str, str]]] = {}
 
 
-def plugin_files(path: str) -> dict[str, str]:
-    """SHA-256 of a loaded plug-in's file and of the neighbours that it imported."""
-    return dict(_PLUGINS[path][1])
+def placed_name(name: str, folder: Path) -> str:
+    """A name with the absolute path of its file, where it is a file's."""
+    file, _, attribute = name.rpartition(":")
+    return f"{(folder / file).resolve()}:{attribute}" if file.endswith(".py") else name
+
+
+def plugin_files(name: str) -> dict[str, str]:
+    """SHA-256 of the file of a loaded plug-in and of the neighbours that it imported, by the name
+    with the absolute path; none where a name is no file's.
+    """
+    file, _, _ = name.rpartition(":")
+    return dict(_PLUGINS[file][1]) if file.endswith(".py") else {}
 
 
 def _from_file(path: Path, attribute: str) -> Any:

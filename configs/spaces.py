@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 from weakref import WeakValueDictionary
@@ -41,16 +41,13 @@ def with_template(campaign: Campaign, problem: Problem) -> Problem:
     if section.kind != "template":
         return problem
     knobs = []
-    for name, values in (section.knobs or {}).items():
-        path = ("space", "knobs", name)
-        try:
-            knobs.append(Knob(name, tuple(values)))
-        except ValueError as error:
-            raise document.error(path, "a knob", str(error)) from None
-        fault = name_fault(name, problem)
+    for knob in _own_knobs(campaign):
+        knobs.append(knob)
+        path = ("space", "knobs", knob.name)
+        fault = name_fault(knob.name, problem)
         if fault is not None:
-            raise document.error(path, "a macro's name", f"{name!r}, {fault}")
-        for value in values:
+            raise document.error(path, "a macro's name", f"{knob.name!r}, {fault}")
+        for value in knob.values:
             fault = value_fault(value)
             if fault is not None:
                 raise document.error(path, "a macro's value", f"{value!r}: {fault}")
@@ -191,7 +188,7 @@ def _writer(campaign: Campaign, problem: Problem) -> SpaceFunction | None:
     if section.template is None:
         return campaign.space_function
     template: Template | None = campaign.space_function
-    knobs = problem.knobs if template is None else _own_knobs(campaign)
+    knobs = problem.knobs if template is None else tuple(_own_knobs(campaign))
     template = problem.sketch if template is None else template
     if template is None:
         expected = f"a function of your own, because {problem.name} has no template"
@@ -202,16 +199,18 @@ def _writer(campaign: Campaign, problem: Problem) -> SpaceFunction | None:
     return template_program(knobs, template, (*owned, *rules))
 
 
-def _own_knobs(campaign: Campaign) -> tuple[Knob, ...]:
-    """The knobs of a template of the user's own."""
-    found = []
+def _own_knobs(campaign: Campaign) -> Iterator[Knob]:
+    """The knobs of a template of the user's own, one by one.
+
+    Raises:
+        ConfigError: at the first that is none.
+    """
     for name, values in (campaign.file.space.knobs or {}).items():
         try:
-            found.append(Knob(name, tuple(values)))
+            yield Knob(name, tuple(values))
         except ValueError as error:
             path = ("space", "knobs", name)
             raise campaign.document.error(path, "a knob", str(error)) from None
-    return tuple(found)
 
 
 def _source_space(campaign: Campaign, problem: Problem) -> AnySpace:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kernelwright.env.compiler.ir.accesses import Access, accesses
 from kernelwright.env.compiler.ir.nodes import Allocate, For, Procedure, Stmt, loops
+from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.machine.nest import EstimateError
@@ -102,8 +103,7 @@ def _homes(node: Stmt, around: str | None) -> Iterator[tuple[str, str | None]]:
     if isinstance(node, Allocate):
         yield node.tensor.name, around
     inside = node.var if isinstance(node, For) else around
-    below = getattr(node, "then", getattr(node, "body", ()))
-    for child in below if isinstance(below, tuple) else (below,):
+    for child in below(node):
         yield from _homes(child, inside)
 
 

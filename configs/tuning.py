@@ -13,7 +13,7 @@ from typing import Any
 
 import kernelwright
 from kernelwright.configs.build import Built
-from kernelwright.configs.resolve import is_plugin, plugin_files
+from kernelwright.configs.resolve import plugin_files
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.problems.program import definition_of
@@ -83,8 +83,7 @@ def tuning_key(
     # a promise that is soon forgotten while it is written.
     own = [name] if defined else [name, str(resolved["problem"]["name"])]
     for plugin in own:
-        if is_plugin(plugin) and ".py:" in plugin:
-            files |= plugin_files(plugin.rpartition(":")[0])
+        files |= plugin_files(plugin)
     return TuningKey(
         problem=problem.identity,
         tensors=tensors_of(problem),

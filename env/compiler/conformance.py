@@ -27,10 +27,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    children,
     loops,
+    map_expression,
     map_statements,
-    rebuild,
     statements,
 )
 from kernelwright.env.compiler.ir.simplify import whole
@@ -162,13 +161,13 @@ def _moved(instruction: Instruction, places: Mapping[str, str], sizes: Mapping[s
         scaled = (*indices[:-1], *(Binary("mul", index, apart) for index in indices[-1:]))
         return tuple(Binary("add", index, whole(BEFORE)) for index in scaled)
 
-    def expression(node: Expr) -> Expr:
-        if isinstance(node, Var) and node.name in sizes:
-            return whole(sizes[node.name])
-        again = rebuild(node, tuple(expression(child) for child in children(node)))
-        if isinstance(again, Load):
-            return Load(places[again.tensor], moved(again.tensor, again.indices))
-        return again
+    def part(node: Expr) -> Expr:
+        match node:
+            case Var(name) if name in sizes:
+                return whole(sizes[name])
+            case Load(tensor, indices):
+                return Load(places[tensor], moved(tensor, indices))
+        return node
 
     def statement(node: Stmt) -> Stmt:
         if not isinstance(node, Store):
@@ -176,7 +175,7 @@ def _moved(instruction: Instruction, places: Mapping[str, str], sizes: Mapping[s
         there = moved(node.tensor, node.indices)
         return Store(places[node.tensor], there, node.value, node.reduce)
 
-    return map_statements(instruction.semantics.body, expression, statement)
+    return map_statements(instruction.semantics.body, lambda e: map_expression(e, part), statement)
 
 
 def _random(procedure: Procedure, rng: np.random.Generator) -> dict[str, NDArray[Any]]:

@@ -4,6 +4,10 @@ expected, what was found.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kernelwright.env.options import nearest
+
 
 class CompilerError(Exception):
     """Anything the compiler refuses."""
@@ -27,3 +31,9 @@ class ScheduleError(CompilerError):
     def __init__(self, op: str, reason: str, conflict: str | None = None) -> None:
         super().__init__(f"{op}: {reason}" + (f" ({conflict})" if conflict else ""))
         self.op, self.reason, self.conflict = op, reason, conflict
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of a message about a name that is none of the known ones: the one most like it."""
+    near = nearest(str(name), known)
+    return f"; did you mean {near!r}?" if near else ""

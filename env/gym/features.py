@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     statements,
 )
+from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.machine.affine import flat
 from kernelwright.env.compiler.machine.counting import arithmetic
@@ -127,14 +128,7 @@ def _placed(node: Stmt, around: tuple[str, ...]) -> list[tuple[Store, tuple[str,
         return [(node, around)]
     if isinstance(node, For):
         return _placed(node.body, (*around, node.var))
-    return [found for child in _below(node) for found in _placed(child, around)]
-
-
-def _below(node: Stmt) -> tuple[Stmt, ...]:
-    if isinstance(node, If):
-        return (node.then,)
-    body = getattr(node, "body", ())
-    return body if isinstance(body, tuple) else (body,)
+    return [found for child in below(node) for found in _placed(child, around)]
 
 
 def _accesses_inside(nest: Nest) -> dict[str, list[Access]]:

@@ -18,13 +18,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Barrier,
     Call,
     For,
-    If,
     Prefetch,
     Procedure,
     Stmt,
     Store,
     statements,
 )
+from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.machine.cpu import LOADED_TRIPS
 from kernelwright.env.compiler.machine.nest import read_nest
@@ -79,6 +79,5 @@ def _depths(node: Stmt, depth: int) -> Iterator[tuple[str, int]]:
     """Every temporary with the number of loops around it."""
     if isinstance(node, Allocate):
         yield node.tensor.name, depth
-    below = node.then if isinstance(node, If) else getattr(node, "body", ())
-    for child in below if isinstance(below, tuple) else (below,):
+    for child in below(node):
         yield from _depths(child, depth + isinstance(node, For))

@@ -13,13 +13,13 @@ from dataclasses import replace
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
     For,
-    If,
     LoopKind,
     Procedure,
     Stmt,
     loops,
     map_statements,
 )
+from kernelwright.env.compiler.ir.path import next_inside
 from kernelwright.env.compiler.poly.dependence import Dependences
 from kernelwright.env.compiler.poly.limits import LimitError
 from kernelwright.env.compiler.schedule.edit import constant_extent, find_loop
@@ -78,21 +78,13 @@ def directive_of(procedure: Procedure, action: int) -> Directive:
             raise IllegalActionError(f"{_shown(directive)}: expected at most {MAX_LOOPS} loops")
         return directive
     if made in ("reorder", "fuse"):
-        inner = _next_inside(loop)
+        inner = next_inside(loop)
         if inner is None:
             raise IllegalActionError(f"{made} {loop.var}: expected a loop directly inside it")
         if made == "reorder":
             return Directive("reorder", inner.var, (loop.var,))
         return Directive("fuse", loop.var, (inner.var,))
     return Directive(made, loop.var)
-
-
-def _next_inside(loop: For) -> For | None:
-    """The loop inside a loop, if nothing but guards lies between."""
-    inside = loop.body
-    while isinstance(inside, If):
-        inside = inside.then
-    return inside if isinstance(inside, For) else None
 
 
 def _shown(directive: Directive) -> str:

@@ -30,6 +30,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Unary,
     Var,
 )
+from kernelwright.env.compiler.poly.normal import operands
 
 _WHOLE = frozenset({"add", "sub", "mul", "floordiv", "mod", "min", "max"})
 _SORTED = frozenset({"add", "mul"})
@@ -100,7 +101,7 @@ class _Writer:
             case Binary(op, left, right):
                 parts = [left, right]
                 if op in _SORTED and is_whole(node):
-                    parts = list(_operands(op, node))
+                    parts = operands(op, node)
                     return f"({op} {' '.join(sorted(map(self._expr, parts)))})"
                 return f"({op} {' '.join(map(self._expr, parts))})"
             case Unary(op, operand):
@@ -123,10 +124,3 @@ def is_whole(node: Expr) -> bool:
         case Binary(op, left, right):
             return op in _WHOLE and is_whole(left) and is_whole(right)
     return False
-
-
-def _operands(op: str, node: Expr) -> tuple[Expr, ...]:
-    """What a chain of one operator has, from the left."""
-    if isinstance(node, Binary) and node.op == op:
-        return (*_operands(op, node.left), *_operands(op, node.right))
-    return (node,)

@@ -32,9 +32,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
-    children,
+    map_expression,
     map_statements,
-    rebuild,
     statements,
     substitute,
     walk,
@@ -139,10 +138,8 @@ def _uniform(loop: For, decided: Expr) -> None:
 def _accessed(node: Stmt, access: _Access) -> Stmt:
     """A statement with its accesses to tensors replaced."""
 
-    def expression(value: Expr) -> Expr:
-        inside = tuple(expression(child) for child in children(value))
-        again = rebuild(value, inside)
-        return Load(*access(again.tensor, again.indices)) if isinstance(again, Load) else again
+    def load(part: Expr) -> Expr:
+        return Load(*access(part.tensor, part.indices)) if isinstance(part, Load) else part
 
     def statement(inner: Stmt) -> Stmt:
         if isinstance(inner, Store | Prefetch):
@@ -150,7 +147,7 @@ def _accessed(node: Stmt, access: _Access) -> Stmt:
             return replace(inner, tensor=tensor, indices=indices)
         return inner
 
-    return map_statements(node, expression, statement)
+    return map_statements(node, lambda e: map_expression(e, load), statement)
 
 
 def _interleaved(node: Stmt) -> Stmt:

@@ -84,7 +84,7 @@ def reads_of(
 
 
 def evaluated_loads(
-    node: Expr, conditions: tuple[Expr, ...] = ()
+    node: Expr, conditions: tuple[Expr, ...]
 ) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
     """The loads in an expression, each with the conditions under which it is evaluated: only the
     chosen side of a `Select` is, and the right of ``and`` only after a left that holds.

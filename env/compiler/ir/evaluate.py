@@ -52,7 +52,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
 }
-_UNARY: dict[str, Callable[[Any], Any]] = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": lambda a: -a,
     "not": lambda a: not a,
     "abs": np.abs,
@@ -67,6 +67,24 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "ceil": np.ceil,
     "round": np.rint,
     "trunc": np.trunc,
+}
+# The operations of whole numbers and conditions on arrays of them.
+ON_ARRAYS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+    "min": np.minimum,
+    "max": np.maximum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
 }
 
 
@@ -157,7 +175,7 @@ def evaluate(node: Expr, variables: Mapping[str, Any], memory: Mapping[str, Elem
                 return min(a, b) if op == "min" else max(a, b)
             return _held(BINARY[op](a, b))
         case Unary(op, operand):
-            return _held(_UNARY[op](evaluate(operand, variables, memory)))
+            return _held(UNARY[op](evaluate(operand, variables, memory)))
         case Cast(dtype, operand):
             return _cast(evaluate(operand, variables, memory), dtype)
         case Select(condition, then, other):

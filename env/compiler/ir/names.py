@@ -71,6 +71,11 @@ _DECLARED_ALIKE = re.compile(
 )
 
 
+def is_identifier(name: object) -> bool:
+    """Whether something is an identifier to C and Python alike."""
+    return isinstance(name, str) and name.isidentifier() and name.isascii()
+
+
 def is_free(name: str) -> bool:
     """Whether C, its compilers and generated code leave a name to a loop, tensor or extent."""
     return name not in _RESERVED and not _SUSPECT.fullmatch(name)

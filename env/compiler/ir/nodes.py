@@ -296,6 +296,14 @@ def substitute(node: Expr, values: dict[str, Expr]) -> Expr:
     return rebuild(node, tuple([substitute(child, values) for child in children(node)]))
 
 
+def map_expression(node: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild an expression bottom-up: ``change`` on every rebuilt part of it."""
+    below = children(node)
+    new = tuple([map_expression(child, change) for child in below])
+    changed = any(a is not b for a, b in zip(new, below, strict=True))
+    return change(rebuild(node, new) if changed else node)
+
+
 def map_statements(
     node: Stmt,
     expression: Callable[[Expr], Expr],

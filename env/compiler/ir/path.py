@@ -57,6 +57,14 @@ def conditions_in(path: Path) -> tuple[Expr, ...]:
     return tuple(node.condition for node in path if isinstance(node, If))
 
 
+def next_inside(loop: For) -> For | None:
+    """The loop inside a loop, if nothing but guards lies between."""
+    inside = loop.body
+    while isinstance(inside, If):
+        inside = inside.then
+    return inside if isinstance(inside, For) else None
+
+
 def chain_around(path: Path) -> Path:
     """The loops and guards at the end of a path (its last statement with those that contain
     nothing else).

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from kernelwright.env.compiler.errors import VerifyError
 from kernelwright.env.compiler.ir.dtypes import DTYPES, FLOATS, INTEGERS, fits
+from kernelwright.env.compiler.ir.names import is_identifier
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
     COMPARISONS,
@@ -78,7 +79,7 @@ def verify(procedure: Procedure) -> Procedure:
         VerifyError: at the first fault, with the path of nodes that leads to it.
     """
     names = (procedure.name, *procedure.extents)
-    if not all(_is_name(name) for name in names):
+    if not all(is_identifier(name) for name in names):
         raise VerifyError(procedure.name, "names (ASCII identifiers)", str(names))
     extents = frozenset(procedure.extents)
     scope = Scope(extents, extents, (), procedure.name)
@@ -91,10 +92,6 @@ def verify(procedure: Procedure) -> Procedure:
     taken = {procedure.name, *procedure.extents, *(t.name for t in procedure.tensors)}
     _statement(procedure.body, scope, taken)
     return procedure
-
-
-def _is_name(name: str) -> bool:
-    return name.isidentifier() and name.isascii()
 
 
 def _declare(tensor: Tensor, scope: Scope) -> Scope:
@@ -110,7 +107,7 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
         expected = f"one of {', '.join(MEMORY_SCOPES)} for a temporary, auto for an argument"
         raise VerifyError(scope.where, expected, f"{tensor.role} {tensor.name}: {tensor.scope}")
     known = {name for name, _ in scope.tensors} | scope.variables
-    if tensor.name in known or not _is_name(tensor.name):
+    if tensor.name in known or not is_identifier(tensor.name):
         raise VerifyError(scope.where, "a new name", f"tensor {tensor.name!r}")
     for extent in tensor.shape:
         here = scope.under(f"shape of {tensor.name}")
@@ -140,7 +137,7 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
                 raise VerifyError(here.where, f"a reduction of numbers ({listed})", repr(reduce))
         case For(var, extent, body, kind):
             here = scope.under(f"for {var}")
-            if var in taken or not _is_name(var):
+            if var in taken or not is_identifier(var):
                 raise VerifyError(here.where, "a loop variable of its own", repr(var))
             taken.add(var)
             _whole(extent, here)
@@ -167,7 +164,7 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
             if locality not in range(4):
                 raise VerifyError(here.where, "a locality from 0 to 3", str(locality))
         case Call(instruction, body):
-            if not _is_name(instruction):
+            if not is_identifier(instruction):
                 raise VerifyError(scope.where, "the name of an instruction", repr(instruction))
             _statement(body, scope.under(f"call {instruction}"), taken)
         case Barrier():

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.ir.evaluate import ON_ARRAYS
 from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
@@ -38,25 +39,6 @@ from kernelwright.env.compiler.machine.nest import EstimateError
 
 # Points that are enumerated at once, and at most.
 CHUNK, LIMIT = 1 << 20, 1 << 26
-_COMPARE = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
-_ARITHMETIC = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.logical_and,
-    "or": np.logical_or,
-}
 Grid = dict[str, NDArray[Any]]
 
 
@@ -277,10 +259,8 @@ def evaluate(node: Expr, grid: Grid) -> Any:
             return value
         case Var(name) if name in grid:
             return grid[name]
-        case Binary(op, left, right) if op in _COMPARE:
-            return _COMPARE[op](evaluate(left, grid), evaluate(right, grid))
-        case Binary(op, left, right) if op in _ARITHMETIC:
-            return _ARITHMETIC[op](evaluate(left, grid), evaluate(right, grid))
+        case Binary(op, left, right) if op in ON_ARRAYS:
+            return ON_ARRAYS[op](evaluate(left, grid), evaluate(right, grid))
         case Unary("not", operand):
             return np.logical_not(evaluate(operand, grid))
         case Unary("neg", operand):

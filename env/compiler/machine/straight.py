@@ -151,7 +151,7 @@ def _vectors(body: Stmt) -> bool:
     return any(isinstance(s, For) and s.kind is LoopKind.VECTORIZED for s in statements(body))
 
 
-def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool = False) -> int:
+def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool) -> int:
     """In how many lanes a store is executed at once: those of ``lanes`` if it has a vector form,
     else 1. With ``auto`` a compiler is asked that may also refuse gathers.
     """

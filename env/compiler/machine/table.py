@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from kernelwright.env.options import OptionError
+from kernelwright.env.options import OptionError, nearest
 
 T = TypeVar("T")
 TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,)}
@@ -36,9 +35,8 @@ def table_path(option: str, folder: Path, name: str) -> Path:
     except (OSError, ValueError):
         found = False
     if not found:
-        near = difflib.get_close_matches(name, known, 1)
         expected = f"a {option} table's YAML file or one of {', '.join(known)}"
-        raise OptionError(option, expected, f"{name!r:.200}", near[0] if near else None)
+        raise OptionError(option, expected, f"{name!r:.200}", nearest(name, known))
     return path
 
 

@@ -17,7 +17,8 @@ from kernelwright.env.compiler.ir.simplify import FALSE, TRUE, whole
 from kernelwright.env.compiler.poly.model import isl_name, variable_name
 from kernelwright.env.compiler.poly.sums import cancelled
 
-_OPERATIONS = {
+# What isl writes in the expressions of its syntax trees.
+AST_OPERATIONS: dict[object, str] = {
     isl.ast_expr_op_type.add: "add",
     isl.ast_expr_op_type.sub: "sub",
     isl.ast_expr_op_type.mul: "mul",
@@ -37,8 +38,8 @@ _OPERATIONS = {
     isl.ast_expr_op_type.or_else: "or",
 }
 # isl's stubs do not know the two operators whose names Python reserves.
-_OPERATIONS[getattr(isl.ast_expr_op_type, "and_")] = "and"  # noqa: B009
-_OPERATIONS[getattr(isl.ast_expr_op_type, "or_")] = "or"  # noqa: B009
+AST_OPERATIONS[getattr(isl.ast_expr_op_type, "and_")] = "and"  # noqa: B009
+AST_OPERATIONS[getattr(isl.ast_expr_op_type, "or_")] = "or"  # noqa: B009
 _CHOICES = (isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select)
 
 
@@ -188,7 +189,7 @@ def _from_ast(node: isl.AstExpr) -> Expr:
         return Select(_condition(arguments[0]), arguments[1], arguments[2])
     if op == isl.ast_expr_op_type.minus:
         return Binary("sub", whole(0), arguments[0])
-    name = _OPERATIONS[op]
+    name = AST_OPERATIONS[op]
     if name == "mul" and isinstance(arguments[0], Const):
         arguments.reverse()
     if name in ("and", "or"):

@@ -16,6 +16,7 @@ import islpy as isl
 
 from kernelwright.env.compiler.poly.affine_map import AffineMap, identity
 from kernelwright.env.compiler.poly.nest import NestError
+from kernelwright.env.compiler.poly.sample import coordinates
 
 MAX_VECTORS = 256
 # Of the box around all vectors, which are looked at one by one.
@@ -52,12 +53,8 @@ def distance_vectors(distances: isl.Set) -> tuple[tuple[int, ...], ...] | None:
     found: list[tuple[int, ...]] = []
 
     def keep(point: isl.Point) -> None:
-        if len(found) > MAX_VECTORS:
-            return
-        values = range(plain.dim(isl.dim_type.set))
-        found.append(
-            tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in values)
-        )
+        if len(found) <= MAX_VECTORS:
+            found.append(coordinates(point))
 
     if plain.is_empty():
         return ()
@@ -193,6 +190,4 @@ def _without_extents(distances: isl.Set) -> isl.Set:
 
 
 def _first(distances: isl.Set) -> tuple[int, ...]:
-    point = _without_extents(distances).sample_point()
-    values = range(distances.dim(isl.dim_type.set))
-    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in values)
+    return coordinates(_without_extents(distances).sample_point())

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import islpy as isl
 
 from kernelwright.env.compiler.ir.linear import Linear
-from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, Procedure
+from kernelwright.env.compiler.ir.nodes import Expr, For, Procedure
 from kernelwright.env.compiler.ir.path import conditions_in, loops_in, path_to
 from kernelwright.env.compiler.poly.affine import context_set
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name, mattering
+from kernelwright.env.compiler.poly.normal import operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,7 @@ def limits(loops: tuple[For, ...], conditions: tuple[Expr, ...], around: Context
     texts = [f"0 <= {isl_name(extent)}" for extent in around.extents]
     for loop in loops:
         texts.append(f"0 <= {isl_name(loop.var)}")
-        sizes = (affine_text(size) for size in _least_of(loop.extent))
+        # What is below the least of some expressions is below each of them.
+        sizes = (affine_text(size) for size in operands("min", loop.extent))
         texts += [f"{isl_name(loop.var)} < {size}" for size in sizes if size is not None]
     return texts + [f"({t})" for t in map(condition_text, conditions) if t is not None]
-
-
-def _least_of(node: Expr) -> tuple[Expr, ...]:
-    """Expressions of which this is the least: what is below it is below each of them."""
-    match node:
-        case Binary("min", left, right):
-            return (*_least_of(left), *_least_of(right))
-    return (node,)

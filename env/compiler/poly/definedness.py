@@ -17,6 +17,7 @@ import islpy as isl
 
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_expr
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 from kernelwright.env.compiler.poly.timed import Access, accesses_of, elements
 
 
@@ -31,9 +32,9 @@ class UndefinedRead:
     is_certain: bool
 
     def __str__(self) -> str:
-        where = ", ".join(f"{name}={value}" for name, value in self.iteration)
         verb = "is" if self.is_certain else "may be"
-        return f"{self.element} {verb} read in iteration ({where}) before it is written"
+        where = iteration_text(self.iteration)
+        return f"{self.element} {verb} read in iteration {where} before it is written"
 
 
 def undefined_read(
@@ -107,8 +108,7 @@ def _example(
     full = elements(read, procedure, depth, exact=False, inside=True)
     assert full is not None
     missing = missing.insert_dims(isl.dim_type.in_, count, depth - count)
-    point = full.intersect(missing).domain().sample_point()
-    values = [point.get_coordinate_val(isl.dim_type.set, axis).to_python() for axis in range(depth)]
+    values = coordinates(full.intersect(missing).domain().sample_point())
     names = [loop.var for loop in read.loops]
     element = f"{read.tensor.name}[{', '.join(map(print_expr, read.indices))}]"
     return UndefinedRead(element, tuple(zip(names, values, strict=True)), is_certain)

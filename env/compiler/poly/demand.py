@@ -170,14 +170,13 @@ def demand(
     extents: Sequence[str],
     dtypes: Mapping[str, str],
     *,
-    reads: bool = True,
     writes: bool = False,
 ) -> Demand | None:
-    """What statements touch of a tensor; None if nothing. ``dtypes`` are those of the tensors that
-    indices read.
+    """What statements read of a tensor, with ``writes`` what they touch; None if nothing.
+    ``dtypes`` are those of the tensors that indices read.
     """
     found = (access for statement in statements for access in accesses(statement))
-    wanted = [a for a in found if a.tensor == tensor and (writes if a.is_write else reads)]
+    wanted = [a for a in found if a.tensor == tensor and (writes or not a.is_write)]
     return demand_of(wanted, extents, dtypes)
 
 

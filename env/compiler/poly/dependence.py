@@ -24,6 +24,7 @@ from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.poly.distance import carries_nothing, keeps_order
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, limited
 from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,8 @@ class Conflict:
     second: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        return (
-            f"{self.element}: iteration {_point(self.first)} must run before {_point(self.second)}"
-        )
-
-
-def _point(values: tuple[tuple[str, int], ...]) -> str:
-    return "(" + ", ".join(f"{name}={value}" for name, value in values) + ")"
+        first, second = iteration_text(self.first), iteration_text(self.second)
+        return f"{self.element}: iteration {first} must run before {second}"
 
 
 class Dependences:
@@ -166,15 +162,12 @@ def _element(instance: Instance) -> str:
     return f"{instance.store.tensor}[{indices}]"
 
 
-def _first(pairs: isl.UnionMap) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+def _first(pairs: isl.UnionMap) -> tuple[tuple[str, tuple[int, ...]], tuple[str, tuple[int, ...]]]:
     """One pair: names and coordinates of its two instances."""
     sample = pairs.sample()
-    point = sample.wrap().sample_point()
+    values = coordinates(sample.wrap().sample_point())
     space = sample.get_space()
-    n_in, n_out = space.dim(isl.dim_type.in_), space.dim(isl.dim_type.out)
-    values = [
-        point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(n_in + n_out)
-    ]
+    n_in = space.dim(isl.dim_type.in_)
     names = (
         space.get_tuple_name(isl.dim_type.in_),
         space.get_tuple_name(isl.dim_type.out),

@@ -13,9 +13,9 @@ from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
     affine_text,
-    condition_text,
     isl_name,
 )
+from kernelwright.env.compiler.poly.sample import coordinates
 
 
 def touches(instance: Instance, tensor: str) -> bool:
@@ -31,10 +31,7 @@ def written(model: Model, instance: Instance, shared: tuple[str, ...]) -> isl.Un
     """The points (iteration of the ``shared`` loops, element) that an instance writes; None if its
     loops, conditions or indices are not affine, so that they are not known exactly.
     """
-    extents = [loop.extent for loop in instance.loops]
-    if any(affine_text(node) is None for node in (*extents, *instance.store.indices)):
-        return None
-    if any(condition_text(condition) is None for condition in instance.conditions):
+    if not instance.is_affine:
         return None
     place = [affine_text(index) for index in instance.store.indices]
     point = ", ".join([*map(isl_name, shared), *map(str, place)])
@@ -44,9 +41,7 @@ def written(model: Model, instance: Instance, shared: tuple[str, ...]) -> isl.Un
 
 def point_of(points: isl.UnionSet) -> tuple[int, ...]:
     """The coordinates of one of the points of a set that has some."""
-    point = points.sample_point()
-    count = point.get_space().dim(isl.dim_type.set)
-    return tuple(point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(count))
+    return coordinates(points.sample_point())
 
 
 def touched_before(model: Model, instance: Instance, shared: tuple[str, ...]) -> Conflict | None:
@@ -60,11 +55,11 @@ def touched_before(model: Model, instance: Instance, shared: tuple[str, ...]) ->
     begin = writes.intersect_domain(own)
     others = writes.subtract(begin).union(model.reads()).apply_range(begin.reverse())
     order = model.order()
-    early = others.intersect(order.lex_le_union_map(order)).intersect(same(model, shared))
+    early = others.intersect(order.lex_le_union_map(order)).intersect(same_iteration(model, shared))
     return counterexample(model, early)
 
 
-def same(model: Model, shared: tuple[str, ...]) -> isl.UnionMap:
+def same_iteration(model: Model, shared: tuple[str, ...]) -> isl.UnionMap:
     """Pairs of instances in one iteration of the ``shared`` loops, which are outermost."""
     point = ", ".join(map(isl_name, shared))
     inside = [i for i in model.instances if i.variables[: len(shared)] == shared]

@@ -25,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.poly.model import affine_text
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 from kernelwright.env.compiler.poly.timed import Access, elements
 
 
@@ -36,8 +37,8 @@ class Harm:
     iteration: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        where = ", ".join(f"{name}={value}" for name, value in self.iteration)
-        return f"{self.reason} in iteration ({where})" if self.iteration else self.reason
+        where = f" in iteration {iteration_text(self.iteration)}" if self.iteration else ""
+        return self.reason + where
 
 
 def harm(old: Sequence[Access], new: Sequence[Access], procedure: Procedure) -> Harm | None:
@@ -166,8 +167,5 @@ def _is_zero(
 
 
 def _point(found: isl.Map, access: Access) -> tuple[tuple[str, int], ...]:
-    point = found.domain().sample_point()
-    return tuple(
-        (loop.var, point.get_coordinate_val(isl.dim_type.set, axis).to_python())
-        for axis, loop in enumerate(access.loops)
-    )
+    values = coordinates(found.domain().sample_point())
+    return tuple(zip((loop.var for loop in access.loops), values, strict=True))

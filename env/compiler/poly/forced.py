@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.evaluate import BINARY, UNARY
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Barrier,
@@ -72,22 +73,7 @@ _SIGNS = {
     "and": "and",
     "or": "or",
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "min": np.minimum,
-    "max": np.maximum,
-    "pow": np.power,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round": np.rint,
-    "trunc": np.trunc,
-}
+_FUNCTIONS = {op: f for op, f in (BINARY | UNARY).items() if isinstance(f, np.ufunc)}
 
 
 def run_forced(

@@ -17,7 +17,9 @@ import islpy as isl
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import Binary, Block, Const, Expr, For, If, Stmt, Unary, Var
 from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.poly.affine import AST_OPERATIONS
 from kernelwright.env.compiler.poly.limits import LOCK, limited
+from kernelwright.env.compiler.poly.model import variable_name
 from kernelwright.env.compiler.poly.normal import difference, minimum, normalized, operands
 
 # Loops of full tiles beside the others take the most, up to a hundred thousand.
@@ -25,28 +27,7 @@ MAX_CODE_OPERATIONS = 1_000_000
 # What a statement of isl's tree stands for: its name and the values of its own loop variables.
 Body = Callable[[str, tuple[Expr, ...]], Stmt]
 _TYPE, _OP, _KIND = isl.ast_node_type, isl.ast_expr_op_type, isl.ast_expr_type
-_BINARY: dict[object, str] = {
-    _OP.add: "add",
-    _OP.sub: "sub",
-    _OP.mul: "mul",
-    _OP.div: "floordiv",
-    _OP.fdiv_q: "floordiv",
-    _OP.pdiv_q: "floordiv",
-    _OP.pdiv_r: "mod",
-    _OP.zdiv_r: "mod",
-    _OP.max: "max",
-    _OP.min: "min",
-    _OP.and_then: "and",
-    _OP.or_else: "or",
-    _OP.eq: "eq",
-    _OP.le: "le",
-    _OP.lt: "lt",
-    _OP.ge: "ge",
-    _OP.gt: "gt",
-}
-# isl's stubs do not know the operators and types whose names Python reserves.
-_BINARY[getattr(_OP, "and_")] = "and"  # noqa: B009
-_BINARY[getattr(_OP, "or_")] = "or"  # noqa: B009
+# isl's stubs do not know the types whose names Python reserves.
 _FOR, _IF = getattr(_TYPE, "for_"), getattr(_TYPE, "if_")  # noqa: B009
 
 
@@ -236,13 +217,13 @@ class _Reader:
             return whole(int(node.get_val().to_python()))
         if kind == _KIND.id:
             name = node.get_id().get_name()
-            return values[name] if name in values else Var(name.removeprefix("v_"))
+            return values[name] if name in values else Var(variable_name(name))
         op: object = node.get_op_type()
         parts = [self._expression(node.get_op_arg(i), values) for i in range(node.get_op_n_arg())]
         if op == _OP.minus:
             return simplify(Binary("mul", parts[0], whole(-1)))
-        if op in _BINARY and len(parts) >= 2:
-            joined = reduce(lambda a, b: Binary(_BINARY[op], a, b), parts)
+        if op in AST_OPERATIONS and len(parts) >= 2:
+            joined = reduce(lambda a, b: Binary(AST_OPERATIONS[op], a, b), parts)
             return simplify(joined)
         raise GenerateError(f"expected arithmetic on whole numbers, found {node.to_C_str()}")
 

@@ -18,6 +18,7 @@ from kernelwright.env.compiler.poly.affine_map import AffineMap
 from kernelwright.env.compiler.poly.exact import ExactDependences, Kind, exact_dependences
 from kernelwright.env.compiler.poly.model import Model, Position
 from kernelwright.env.compiler.poly.nest import Nest
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 
 Point = tuple[tuple[str, int], ...]
 
@@ -36,15 +37,12 @@ class Violation:
     second_time: tuple[int, ...]
 
     def __str__(self) -> str:
+        first, second = iteration_text(self.first), iteration_text(self.second)
         return (
-            f"{self.kind} dependence on {self.element}: iteration {_point(self.first)} must run "
-            f"before {_point(self.second)}, but runs at {_time(self.first_time)} and the other at "
+            f"{self.kind} dependence on {self.element}: iteration {first} must run before "
+            f"{second}, but runs at {_time(self.first_time)} and the other at "
             f"{_time(self.second_time)}"
         )
-
-
-def _point(point: Point) -> str:
-    return "(" + ", ".join(f"{name}={value}" for name, value in point) + ")"
 
 
 def _time(time: Sequence[int]) -> str:
@@ -135,12 +133,8 @@ def _least(points: isl.Set) -> isl.Set:
     return points.lexmin()
 
 
-def _coordinates(point: isl.Set) -> list[int]:
-    sample = point.sample_point()
-    return [
-        sample.get_coordinate_val(isl.dim_type.set, k).to_python()
-        for k in range(point.dim(isl.dim_type.set))
-    ]
+def _coordinates(point: isl.Set) -> tuple[int, ...]:
+    return coordinates(point.sample_point())
 
 
 def _element(model: Model, kind: Kind, first: isl.Set, second: isl.Set) -> str:

@@ -22,6 +22,7 @@ from kernelwright.env.compiler.poly.model import (
     condition_text,
     isl_name,
 )
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,8 @@ def life_of(procedure: Procedure, tensor: Tensor) -> Life:
     writes, is_affine = empty, True
     for instance in kept:
         if instance.store.tensor == name:
-            certain = all(affine_text(i) is not None for i in instance.store.indices)
-            certain = certain and all(condition_text(c) is not None for c in instance.conditions)
-            certain = certain and all(affine_text(x.extent) is not None for x in instance.loops)
-            is_affine = is_affine and certain
-            if certain:
+            is_affine = is_affine and instance.is_affine
+            if instance.is_affine:
                 writes = writes.union(_touches(model, instance, tensor, instance.store.indices, ()))
     reads = []
     for instance in kept:
@@ -165,17 +163,15 @@ def _read_in_words(life: Life, missing: isl.UnionMap) -> str:
     space = sample.get_space()
     values, count = _coordinates(sample), space.dim(isl.dim_type.in_)
     instance = _instance(life, space.get_tuple_name(isl.dim_type.in_))
-    where = ", ".join(f"{v}={x}" for v, x in zip(instance.variables, values[:count], strict=True))
+    where = iteration_text(zip(instance.variables, values[:count], strict=True))
     rank = len(life.tensor.shape)
     element = f"{life.tensor.name}{values[-rank:] if rank else ''}"
-    return f"iteration ({where}) reads {element} before anything has written it"
+    return f"iteration {where} reads {element} before anything has written it"
 
 
 def _coordinates(sample: isl.BasicMap) -> list[int]:
     """The coordinates of a map's one pair, first those of its start."""
-    point = sample.wrap().sample_point()
-    count = sample.dim(isl.dim_type.in_) + sample.dim(isl.dim_type.out)
-    return [point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in range(count)]
+    return list(coordinates(sample.wrap().sample_point()))
 
 
 def _instance(life: Life, name: str) -> Instance:

@@ -80,6 +80,14 @@ class Instance:
         """``S0[v_i, v_j]``."""
         return f"{self.name}[{', '.join(map(isl_name, self.variables))}]"
 
+    @property
+    def is_affine(self) -> bool:
+        """Whether it is known exactly when it runs and which elements it writes."""
+        numbers = (*(loop.extent for loop in self.loops), *self.store.indices)
+        return all(affine_text(each) is not None for each in numbers) and all(
+            condition_text(condition) is not None for condition in self.conditions
+        )
+
 
 @dataclass(frozen=True)
 class Model:

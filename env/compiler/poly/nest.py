@@ -14,6 +14,7 @@ from kernelwright.env.compiler.ir.nodes import Binary, Expr, Var
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.affine_map import AffineMap
 from kernelwright.env.compiler.poly.model import Instance, Model, Position, isl_name
+from kernelwright.env.compiler.poly.sample import coordinates
 
 
 class NestError(CompilerError):
@@ -126,13 +127,10 @@ class Nest:
         known = " and ".join(f"{isl_name(name)} = {value}" for name, value in extents.items())
         context = isl.Set(f"{self.model.parameters}{{ : {known} }}")
         moved = pairs.intersect_params(context).apply_domain(inner).apply_range(inner)
-        found: list[list[int]] = []
+        found: list[tuple[int, ...]] = []
 
         def keep(point: isl.Point) -> None:
-            places = range(2 * len(self.loops))
-            found.append(
-                [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in places]
-            )
+            found.append(coordinates(point))
 
         maps = moved.get_map_list()
         for place in range(maps.n_map()):
@@ -141,7 +139,7 @@ class Nest:
             flat.project_out(isl.dim_type.param, 0, count).foreach_point(keep)
         depth = len(self.loops)
         for point in found:
-            yield tuple(point[:depth]), tuple(point[depth:])
+            yield point[:depth], point[depth:]
 
     def _project(self, key: Callable[[Instance], tuple[str, ...]]) -> isl.UnionMap:
         parts = [f"{i.tuple_text} -> [{', '.join(map(isl_name, key(i)))}]" for i in self.instances]

@@ -19,7 +19,7 @@ def normalized(node: Expr) -> Expr:
     match node:
         case Const() | Var():
             return node
-        case Binary("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max") if _is_index(node):
+        case Binary("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max") if is_index(node):
             return _form(node).expression()
         case Load(tensor, indices):
             return Load(tensor, tuple(normalized(index) for index in indices))
@@ -40,16 +40,16 @@ def difference(left: Expr, right: Expr, constant: int = 0) -> Expr:
 
 
 def operands(op: str, node: Expr) -> list[Expr]:
-    """The operands of nested minima or maxima; the expression itself if it is none."""
+    """The operands of a chain of one operator, from the left; of what is none the expression."""
     if isinstance(node, Binary) and node.op == op:
         return [*operands(op, node.left), *operands(op, node.right)]
     return [node]
 
 
-def _is_index(node: Expr) -> bool:
+def is_index(node: Expr) -> bool:
     """Whether an expression is built of variables and whole constants alone."""
     if isinstance(node, Binary):
-        return _is_index(node.left) and _is_index(node.right)
+        return is_index(node.left) and is_index(node.right)
     return isinstance(node, Var) or (isinstance(node, Const) and node.dtype == "int64")
 
 

@@ -1,6 +1,5 @@
 """Iterations as arrays: the points of a domain, the order in which an affine map with tiles runs
-them, and the elements that they touch in that order. The address stream of a cache simulator begins
-here.
+them, and the elements that they touch in that order.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.env.compiler.ir.evaluate import ON_ARRAYS
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Const,
@@ -28,23 +28,6 @@ from kernelwright.env.compiler.poly.model import Instance, build_model
 from kernelwright.env.compiler.poly.nest import Nest, NestError
 
 Points = NDArray[np.int64]
-_INTEGER = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-    "min": np.minimum,
-    "max": np.maximum,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +70,7 @@ def in_order(points: Points, map_: AffineMap, tiles: Sequence[int] = ()) -> Poin
     return points[np.lexsort(times_of(points, map_, tiles).T[::-1])]
 
 
-def times_of(points: Points, map_: AffineMap, tiles: Sequence[int] = ()) -> Points:
+def times_of(points: Points, map_: AffineMap, tiles: Sequence[int]) -> Points:
     """When points run: numbers of tiles, then the map's rows.
 
     Raises:
@@ -162,9 +145,9 @@ def _values(node: Expr, points: Points, names: Sequence[str], extents: Mapping[s
                 column: Points = points[:, list(names).index(name)]
                 return column
             return np.full(len(points), extents[name], np.int64)
-        case Binary(op, left, right) if op in _INTEGER:
+        case Binary(op, left, right) if op in ON_ARRAYS:
             a = _values(left, points, names, extents)
-            result: Points = _INTEGER[op](a, _values(right, points, names, extents))
+            result: Points = ON_ARRAYS[op](a, _values(right, points, names, extents))
             return result
         case Unary("not", operand):
             opposite: Points = np.logical_not(_values(operand, points, names, extents))

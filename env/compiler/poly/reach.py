@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import islpy as isl
-
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.poly.model import affine_text
+from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 from kernelwright.env.compiler.poly.timed import (
     Access,
     accesses_of,
@@ -27,9 +26,8 @@ class FarAccess:
     index: int | None
 
     def __str__(self) -> str:
-        where = ", ".join(f"{name}={value}" for name, value in self.iteration)
         found = "any index" if self.index is None else f"index {self.index}"
-        return f"{self.element} has {found} in iteration ({where})"
+        return f"{self.element} has {found} in iteration {iteration_text(self.iteration)}"
 
 
 def outside(procedure: Procedure, tensor: str, axis: int, limit: int) -> FarAccess | None:
@@ -54,11 +52,7 @@ def _beyond(access: Access, procedure: Procedure, axis: int, limit: int) -> FarA
     far = relation(procedure, f"[{variables_text(access)}] -> [{at}]", " and ".join(held))
     if far.is_empty():
         return None
-    point = far.wrap().sample_point()
-    values = [
-        point.get_coordinate_val(isl.dim_type.set, place).to_python()
-        for place in range(len(access.loops) + 1)
-    ]
+    values = coordinates(far.wrap().sample_point())
     names = [loop.var for loop in access.loops]
     iteration = tuple(zip(names, values, strict=False))
     return FarAccess(element, iteration, None if index is None else values[-1])

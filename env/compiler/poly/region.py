@@ -109,24 +109,6 @@ def region(
     return region_of(body, tensors_by_name(procedure)[tensor], around, reads=reads, writes=writes)
 
 
-def regions(
-    procedure: Procedure, loop: str | None = None
-) -> dict[str, tuple[Region | None, Region | None]]:
-    """By tensor, what one iteration of a loop (the whole procedure by default) reads and what it
-    writes.
-
-    Raises:
-        KeyError: if there is no such loop.
-    """
-    return {
-        name: (
-            region(procedure, loop, name, writes=False),
-            region(procedure, loop, name, reads=False),
-        )
-        for name in tensors_by_name(procedure)
-    }
-
-
 @lru_cache(maxsize=2048)
 def region_of(
     statement: Stmt, tensor: Tensor, around: Context, *, reads: bool = True, writes: bool = True

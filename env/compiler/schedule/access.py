@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.accesses import accesses
-from kernelwright.env.compiler.ir.names import is_free
+from kernelwright.env.compiler.ir.names import is_free, is_identifier
 from kernelwright.env.compiler.ir.nodes import (
+    MEMORY_SCOPES,
     Allocate,
     Barrier,
     Block,
@@ -26,13 +26,12 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
-    children,
-    rebuild,
+    map_expression,
     statements,
 )
 from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
 from kernelwright.env.compiler.schedule.defaults import numbered_name
-from kernelwright.env.compiler.schedule.edit import taken_names
+from kernelwright.env.compiler.schedule.edit import taken_names, whole_argument
 from kernelwright.env.compiler.schedule.ranges import Ranges
 
 # The tensor and the indices that take the place of an access.
@@ -48,8 +47,7 @@ def find_tensor(op: str, procedure: Procedure, name: str) -> Tensor:
     """
     known = tensors_by_name(procedure)
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         raise ScheduleError(
             op, f"expected one of the tensors {', '.join(known)}, found {name!r}{hint}"
         )
@@ -70,6 +68,29 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Tensor:
     return found
 
 
+def checked_axis(op: str, tensor: Tensor, axis: int) -> int:
+    """The number of an axis of a tensor.
+
+    Raises:
+        ScheduleError: if it has no such axis.
+    """
+    number = whole_argument(op, "an axis", axis, 0)
+    if number >= len(tensor.shape):
+        expected = f"an axis below {len(tensor.shape)} of {tensor.name}"
+        raise ScheduleError(op, f"expected {expected}, found {axis}")
+    return number
+
+
+def check_scope(op: str, scope: str) -> None:
+    """Check that there is a memory scope of a name.
+
+    Raises:
+        ScheduleError: if there is none.
+    """
+    if scope not in MEMORY_SCOPES:
+        raise ScheduleError(op, f"expected one of {', '.join(MEMORY_SCOPES)}, found {scope!r}")
+
+
 def new_tensor_name(op: str, procedure: Procedure, given: str, usual: str) -> str:
     """A name for a new tensor: the given one, or the first free one after the usual.
 
@@ -79,8 +100,7 @@ def new_tensor_name(op: str, procedure: Procedure, given: str, usual: str) -> st
     taken = taken_names(procedure)
     if given == "":
         return numbered_name(usual, taken)
-    proper = isinstance(given, str) and given.isidentifier() and given.isascii()
-    if not proper or given in taken or not is_free(given):
+    if not is_identifier(given) or given in taken or not is_free(given):
         raise ScheduleError(op, f"expected a free name for a tensor, found {given!r}")
     return given
 
@@ -93,12 +113,12 @@ def rewritten(
     """
 
     def expression(each: Expr, known: Ranges) -> Expr:
-        operands = children(each)
-        if operands:
-            each = rebuild(each, tuple(expression(child, known) for child in operands))
-        if isinstance(each, Load) and each.tensor == tensor:
-            return Load(*rewrite(each.indices, known))
-        return each
+        def load(part: Expr) -> Expr:
+            if isinstance(part, Load) and part.tensor == tensor:
+                return Load(*rewrite(part.indices, known))
+            return part
+
+        return map_expression(each, load)
 
     def statement(each: Stmt, known: Ranges) -> Stmt:
         match each:

@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.path import loops_around
+from kernelwright.env.compiler.poly.context import Context, known
 from kernelwright.env.compiler.poly.exact import (
     ExactDependences,
     NotAffineError,
@@ -39,7 +40,7 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
-from kernelwright.env.compiler.schedule.nests import context_of, loop_code
+from kernelwright.env.compiler.schedule.nests import loop_code
 
 # About half a second; a plain nest takes a tenth of it at most.
 MAX_DEPENDENCE_OPERATIONS = 500_000
@@ -103,7 +104,7 @@ def affine(
             found = _dependences(replace(procedure, extents=outside, body=region))
     except (NotAffineError, LimitError) as error:
         raise ScheduleError("affine", str(error)) from None
-    context = context_of(procedure, around)
+    context = known(Context(procedure.extents, around))
     inside = {each.var for each in statements(region) if isinstance(each, For)}
     taken = taken_names(procedure) - inside
     names: set[str] = set()

@@ -28,8 +28,8 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.poly.affine import context_set
-from kernelwright.env.compiler.poly.context import Context, context_of
-from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.context import Context, context_of, known
+from kernelwright.env.compiler.poly.model import isl_name
 from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, less_than
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
@@ -69,8 +69,8 @@ def bound(procedure: Procedure, loop: str, extent: str, multiple: int) -> Proced
     op = "bound"
     found = find_loop(op, procedure, loop)
     if extent not in procedure.extents:
-        known = ", ".join(procedure.extents) or "none"
-        raise ScheduleError(op, f"expected one of the extents {known}, found {extent!r}")
+        listed = ", ".join(procedure.extents) or "none"
+        raise ScheduleError(op, f"expected one of the extents {listed}, found {extent!r}")
     multiple = whole_argument(op, "a multiple", multiple, 2)
     inside = context_of(procedure, loop)
     around = Context(inside.extents, inside.loops[:-1], inside.conditions)
@@ -88,14 +88,8 @@ def bound(procedure: Procedure, loop: str, extent: str, multiple: int) -> Proced
 
 def _no_multiple(around: Context, extent: str, multiple: int) -> int | None:
     """A value of an extent that the conditions allow and that is no multiple."""
-    texts = [f"0 <= {isl_name(each)}" for each in around.extents]
-    for loop in around.loops:
-        size = affine_text(loop.extent)
-        texts.append(f"0 <= {isl_name(loop.var)}")
-        texts += [] if size is None else [f"{isl_name(loop.var)} < {size}"]
-    texts += [f"({text})" for text in map(condition_text, around.conditions) if text is not None]
-    texts.append(f"{isl_name(extent)} mod {multiple} != 0")
-    others = context_set(around.parameters, texts)
+    no_multiple = context_set(around.parameters, [f"{isl_name(extent)} mod {multiple} != 0"])
+    others = known(around).intersect(no_multiple)
     if others.is_empty():
         return None
     place = others.find_dim_by_name(isl.dim_type.param, isl_name(extent))

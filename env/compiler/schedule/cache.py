@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import (
-    MEMORY_SCOPES,
     Const,
     Procedure,
     Tensor,
@@ -16,6 +15,7 @@ from kernelwright.env.compiler.ir.queries import writes
 from kernelwright.env.compiler.poly.definedness import is_defined
 from kernelwright.env.compiler.poly.region import Region, region_of
 from kernelwright.env.compiler.schedule.access import (
+    check_scope,
     find_tensor,
     fitting_lanes,
     new_tensor_name,
@@ -99,7 +99,7 @@ def read_through(
     Raises:
         ScheduleError: as `cache_read` does.
     """
-    _check_scope(op, scope)
+    check_scope(op, scope)
     new = new_tensor_name(op, procedure, name, f"{tensor.name}_{usual}")
     site = after_writes(op, procedure, tensor) if loop == ROOT else loop_body(op, procedure, loop)
     check_visible(op, site, tensor)
@@ -156,7 +156,7 @@ def cache_write(
     """
     op = "cache_write"
     found = find_tensor(op, procedure, tensor)
-    _check_scope(op, scope)
+    check_scope(op, scope)
     new = new_tensor_name(op, procedure, name, f"{tensor}_write")
     site = whole_life(op, procedure, found) if loop == ROOT else loop_body(op, procedure, loop)
     box = _written_box(op, site, found, loop)
@@ -242,11 +242,6 @@ def _lanes(op: str, site: Site, buffer: Buffer) -> int:
         reason = f"expected at most {MAX_REGISTERS} elements in registers"
         raise ScheduleError(op, f"{reason}, found {count} of {buffer.source}")
     return fitting_lanes(site.statement, buffer.source, buffer.tensor.shape)
-
-
-def _check_scope(op: str, scope: str) -> None:
-    if scope not in MEMORY_SCOPES:
-        raise ScheduleError(op, f"expected one of {', '.join(MEMORY_SCOPES)}, found {scope!r}")
 
 
 def _where(loop: str) -> str:

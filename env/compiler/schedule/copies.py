@@ -4,7 +4,6 @@ share: what directives need that write a loop twice or cut it in two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from kernelwright.env.compiler.ir.nodes import (
@@ -18,9 +17,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    children,
+    map_expression,
     map_statements,
-    rebuild,
     statements,
     substitute,
 )
@@ -70,14 +68,12 @@ def renamed(node: Stmt, variables: dict[str, Expr], tensors: dict[str, str]) -> 
 
 
 def _other_tensors(node: Expr, tensors: dict[str, str]) -> Expr:
-    if not tensors:
-        return node
-    operands = children(node)
-    if operands:
-        node = rebuild(node, tuple(_other_tensors(child, tensors) for child in operands))
-    if isinstance(node, Load) and node.tensor in tensors:
-        return replace(node, tensor=tensors[node.tensor])
-    return node
+    def other(part: Expr) -> Expr:
+        if isinstance(part, Load) and part.tensor in tensors:
+            return replace(part, tensor=tensors[part.tensor])
+        return part
+
+    return map_expression(node, other) if tensors else node
 
 
 def expanded(tensor: Tensor, count: Expr) -> Tensor:
@@ -90,10 +86,7 @@ def expanded(tensor: Tensor, count: Expr) -> Tensor:
 def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:
     """The statement with an index in front of those of a tensor."""
 
-    def expression(each: Expr) -> Expr:
-        operands = children(each)
-        if operands:
-            each = rebuild(each, tuple(expression(child) for child in operands))
+    def load(each: Expr) -> Expr:
         if isinstance(each, Load) and each.tensor == tensor:
             return replace(each, indices=(index, *each.indices))
         return each
@@ -103,9 +96,4 @@ def indexed(node: Stmt, tensor: str, index: Expr) -> Stmt:
             return replace(each, indices=(index, *each.indices))
         return each
 
-    return map_statements(node, expression, statement)
-
-
-def rewritten(node: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:
-    """The statement with a function applied to all below it, from the bottom up."""
-    return map_statements(node, lambda each: each, statement)
+    return map_statements(node, lambda e: map_expression(e, load), statement)

@@ -58,7 +58,7 @@ def spare_name(wanted: str, taken: Collection[str]) -> str:
     return _spare(taken, wanted)
 
 
-def copied_name(name: str, ending: str, taken: Collection[str] = ()) -> str:
+def copied_name(name: str, ending: str, taken: Collection[str]) -> str:
     """The first name of a copy of a loop or temporary that is not taken: ``i_tail``,
     ``i_tail2`` and so on.
     """

@@ -9,12 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import Allocate, Block, Expr, For, If, Procedure, Stmt, Var
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Block,
+    Expr,
+    For,
+    If,
+    Procedure,
+    Stmt,
+    Var,
+    map_statements,
+)
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_of
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.model import Instance, Position
-from kernelwright.env.compiler.schedule.copies import expanded, indexed, rewritten
+from kernelwright.env.compiler.schedule.copies import expanded, indexed
 from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
@@ -198,7 +208,7 @@ def merge(procedure: Procedure, loop: str, other: str) -> Procedure:
                     return Block((*node.body[:place], joined, *node.body[place + 2 :]))
         return node
 
-    body = rewritten(procedure.body, statement)
+    body = map_statements(procedure.body, lambda e: e, statement)
     if not done:
         raise ScheduleError("merge", f"expected loop {other} directly after loop {loop}")
     _keep_both(procedure, first, then)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -90,9 +91,7 @@ class Choice:
         """One option, by its probability if there are any."""
         if not self.probabilities:
             return (self.options[int(rng.integers(len(self.options)))],)
-        edges = np.cumsum(self.probabilities)
-        place = int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
-        return (self.options[min(place, len(self.options) - 1)],)
+        return (self.options[weighted(self.probabilities, rng)],)
 
     def near(self, value: Value) -> tuple[Value, ...]:
         """Of numbers the one before and the one after; of anything else all others. None that the
@@ -168,9 +167,7 @@ class Tile:
     def draw(self, rng: np.random.Generator) -> Value:
         """Factors, each way equally likely."""
         splits = self._splits()
-        edges = np.cumsum([weight for _, weight in splits], dtype=np.float64)
-        place = int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
-        inner = splits[min(place, len(splits) - 1)][0]
+        inner = splits[weighted([ways for _, ways in splits], rng)][0]
         border = self._border
         outside = _uniform(self.extent // inner, border, rng)
         return (*outside, *_uniform(inner, self.parts - border, rng))
@@ -209,6 +206,13 @@ class Tile:
         """The logarithm of the inner part by that of the extent."""
         inner = math.prod(int(v) for v in value[self._border :])
         return math.log(inner) / math.log(self.extent) if self.extent > 1 else 0.0
+
+
+def weighted(weights: Sequence[float], rng: np.random.Generator) -> int:
+    """A place in a list of weights, as likely as its weight."""
+    edges = np.cumsum(weights, dtype=np.float64)
+    place = int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
+    return min(place, len(weights) - 1)
 
 
 def _typed(value: Scalar) -> tuple[type, Scalar]:

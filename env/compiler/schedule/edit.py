@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.names import is_free
+from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
+from kernelwright.env.compiler.ir.names import is_free, is_identifier
 from kernelwright.env.compiler.ir.nodes import (
     BLOCK_KINDS,
     Allocate,
@@ -43,8 +42,7 @@ def find_loop(op: str, procedure: Procedure, name: str) -> For:
     """
     known = {loop.var: loop for loop in loops(procedure)}
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         raise ScheduleError(
             op, f"expected one of the loops {', '.join(known)}, found {name!r}{hint}"
         )
@@ -59,8 +57,7 @@ def new_names(op: str, procedure: Procedure, *names: str) -> None:
     """
     taken = taken_names(procedure)
     for i, name in enumerate(names):
-        proper = isinstance(name, str) and name.isidentifier() and name.isascii()
-        if not proper or name in taken or name in names[:i]:
+        if not is_identifier(name) or name in taken or name in names[:i]:
             raise ScheduleError(op, f"expected a free name for a loop, found {name!r}")
         if not is_free(name):
             reason = f"expected a name for a loop that C leaves free, found {name!r}"

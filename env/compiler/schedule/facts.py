@@ -35,6 +35,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.queries import is_total, mentions
 from kernelwright.env.compiler.ir.simplify import EMPTY, FALSE, TRUE, simplify
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
+from kernelwright.env.compiler.poly.normal import is_index
 
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _DECIDABLE = (*_OPPOSITE, "and", "or")
@@ -124,25 +125,14 @@ def _decided(facts: Facts, text: str) -> bool | None:
 def opposite(condition: Expr) -> Expr:
     """The condition that holds where this one does not, without a ``not`` where there is a way."""
     match condition:
-        case Binary(op, left, right) if op in _OPPOSITE and _is_index(left):
+        # Of floats, not (a < b) is no a >= b: there are NaNs.
+        case Binary(op, left, right) if op in _OPPOSITE and is_index(left):
             return Binary(_OPPOSITE[op], left, right)
         case Binary("and" | "or" as op, left, right):
             return Binary("or" if op == "and" else "and", opposite(left), opposite(right))
         case Unary("not", operand):
             return operand
     return FALSE if condition == TRUE else Unary("not", condition)
-
-
-def _is_index(node: Expr) -> bool:
-    # Of floats, not (a < b) is no a >= b: there are NaNs.
-    match node:
-        case Var():
-            return True
-        case Const(_, dtype):
-            return dtype == "int64"
-        case Binary(_, left, right):
-            return _is_index(left) and _is_index(right)
-    return False
 
 
 def facts_at(procedure: Procedure, loop: str) -> Facts:
@@ -209,7 +199,7 @@ def _expression(node: Expr, facts: Facts) -> Expr:
             if op in ("and", "or"):
                 left, right = _expression(left, facts), _expression(right, facts)
             return simplify(Binary(op, left, right))
-        case Binary("min" | "max" as op, left, right) if _is_index(node):
+        case Binary("min" | "max" as op, left, right) if is_index(node):
             left, right = _expression(left, facts), _expression(right, facts)
             return facts.least(left, right) if op == "min" else facts.greatest(left, right)
     operands = children(node)

@@ -17,9 +17,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Store,
-    children,
+    map_expression,
     map_statements,
-    rebuild,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify, whole
@@ -97,13 +96,9 @@ def _folded(procedure: Procedure, allocate: Allocate, axis: int, factor: int) ->
         return (*indices[:axis], index, *indices[axis + 1 :])
 
     def fold(node: Expr) -> Expr:
-        below = children(node)
-        new = tuple(fold(child) for child in below)
-        changed = any(a is not b for a, b in zip(new, below, strict=True))
-        out = rebuild(node, new) if changed else node
-        return (
-            Load(name, place(out.indices)) if isinstance(out, Load) and out.tensor == name else out
-        )
+        if isinstance(node, Load) and node.tensor == name:
+            return Load(name, place(node.indices))
+        return node
 
     def statement(node: Stmt) -> Stmt:
         match node:
@@ -114,4 +109,6 @@ def _folded(procedure: Procedure, allocate: Allocate, axis: int, factor: int) ->
                 return Allocate(replace(tensor, shape=shape), body)
         return node
 
-    return replace(procedure, body=map_statements(procedure.body, fold, statement))
+    return replace(
+        procedure, body=map_statements(procedure.body, lambda e: map_expression(e, fold), statement)
+    )

@@ -7,12 +7,11 @@ for every axis. ``tensorize`` puts an instruction in the place of a nest that me
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.errors import CompilerError, did_you_mean
 from kernelwright.env.compiler.ir.nodes import (
     MEMORY_SCOPES,
     Expr,
@@ -145,8 +144,7 @@ def find_instruction(name: str) -> Instruction:
     if name in _DECLARED:
         return _DECLARED[name]
     if name not in INSTRUCTIONS:
-        near = difflib.get_close_matches(str(name), known_instructions(), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known_instructions())
         listed = ", ".join(known_instructions())
         raise InstructionError(f"expected one of {listed}, found {name!r}{hint}")
     module, _, attribute = INSTRUCTIONS[name].partition(":")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kernelwright.env.compiler.errors import ScheduleError
-from kernelwright.env.compiler.ir.nodes import For, If, LoopKind, Procedure, loops
+from kernelwright.env.compiler.ir.nodes import For, LoopKind, Procedure, loops
+from kernelwright.env.compiler.ir.path import next_inside
 from kernelwright.env.compiler.poly.dependence import Dependences
 from kernelwright.env.compiler.poly.limits import LimitError
 from kernelwright.env.compiler.schedule.defaults import fused_name, split_names
@@ -92,10 +93,8 @@ def _moves_of(loop: For, lanes: Sequence[int], threaded: bool) -> Iterator[Direc
         yield Directive("parallel", loop.var)
     if isinstance(loop.body, For) and loop.body.kind is LoopKind.SERIAL:
         yield Directive("fuse", loop.var, (loop.body.var,))
-    inside = loop.body
-    while isinstance(inside, If):
-        inside = inside.then
-    if isinstance(inside, For):
+    inside = next_inside(loop)
+    if inside is not None:
         yield Directive("reorder", inside.var, (loop.var,))
 
 

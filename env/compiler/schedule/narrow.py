@@ -17,9 +17,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
-    children,
+    map_expression,
     map_statements,
-    rebuild,
 )
 from kernelwright.env.compiler.poly.sums import replaced, total
 from kernelwright.env.compiler.schedule.producer import Producer
@@ -71,20 +70,16 @@ def narrowed(producer: Producer, spans: Mapping[int, Span]) -> tuple[Stmt, ...]:
 def moved_loads(node: Stmt, tensor: str, offsets: Mapping[int, Expr]) -> Stmt:
     """A statement that finds a tensor's elements ``offsets`` further on, axis by axis."""
 
-    def move(expression: Expr) -> Expr:
-        below = children(expression)
-        new = tuple(move(child) for child in below)
-        changed = any(a is not b for a, b in zip(new, below, strict=True))
-        out = rebuild(expression, new) if changed else expression
-        if isinstance(out, Load) and out.tensor == tensor:
+    def move(part: Expr) -> Expr:
+        if isinstance(part, Load) and part.tensor == tensor:
             at = tuple(
                 total(index, offsets[axis]) if axis in offsets else index
-                for axis, index in enumerate(out.indices)
+                for axis, index in enumerate(part.indices)
             )
             return Load(tensor, at)
-        return out
+        return part
 
-    return map_statements(node, move)
+    return map_statements(node, lambda e: map_expression(e, move))
 
 
 def replaced_statement(procedure: Procedure, old: Stmt, new: Stmt) -> Procedure:

@@ -33,6 +33,7 @@ from kernelwright.env.compiler.ir.path import loops_around
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.poly.affine_map import AffineMap
+from kernelwright.env.compiler.poly.context import Context, known
 from kernelwright.env.compiler.poly.dependence import Conflict
 from kernelwright.env.compiler.poly.generate import Body, GenerateError, band, generate, tiled
 from kernelwright.env.compiler.poly.limits import LimitError
@@ -128,7 +129,7 @@ def run_in_order(
     _keep_dependences(op, procedure, nest, map_, tuple(tiles))
     taken = taken_names(procedure) - set(nest.names)
     names = row_names(nest.names, map_.rows, taken)
-    tree, context = schedule_of(procedure, nest, map_)
+    tree, context = _schedule_of(procedure, nest)
     root = tree.get_root().child(0)
     point = f"N[{', '.join(map(isl_name, nest.names))}]"
     rows = ", ".join(f"{{ {point} -> [({row})] }}" for row in map_texts(nest.names, map_))
@@ -210,25 +211,14 @@ def _copy(op: str, body: Stmt, fresh: Callable[[str], str]) -> Stmt:
     return map_statements(body, lambda e: substitute(e, renamed), rename)
 
 
-def schedule_of(
-    procedure: Procedure, nest: Perfect, map_: AffineMap
-) -> tuple[isl.Schedule, isl.Set]:
+def _schedule_of(procedure: Procedure, nest: Perfect) -> tuple[isl.Schedule, isl.Set]:
     """A schedule tree with the nest's domain alone, and what is known of its parameters."""
-    known = [condition_text(guard) for guard in nest.guards]
-    held = [*_within(nest.chain), *(f"({text})" for text in known if text is not None)]
+    guards = [condition_text(guard) for guard in nest.guards]
+    held = [*_within(nest.chain), *(f"({text})" for text in guards if text is not None)]
     parameters = _parameters(procedure, nest)
     point = f"N[{', '.join(map(isl_name, nest.names))}]"
     domain = isl.UnionSet(f"{parameters}{{ {point} : {' and '.join(held)} }}")
-    return isl.Schedule.from_domain(domain), context_of(procedure, nest.around)
-
-
-def context_of(procedure: Procedure, around: Sequence[For]) -> isl.Set:
-    """What is known where the loops ``around`` run: extents are not negative, and their variables
-    within their bounds. These alone; `poly.context` has guards, too.
-    """
-    names = [*procedure.extents, *(loop.var for loop in around)]
-    held = [f"{isl_name(name)} >= 0" for name in procedure.extents] + _within(around)
-    return isl.Set(f"[{', '.join(map(isl_name, names))}] -> {{ : {' and '.join(held)} }}")
+    return isl.Schedule.from_domain(domain), known(Context(procedure.extents, nest.around))
 
 
 def _parameters(procedure: Procedure, nest: Perfect) -> str:

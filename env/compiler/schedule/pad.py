@@ -28,7 +28,12 @@ from kernelwright.env.compiler.poly.definedness import is_defined, undefined_rea
 from kernelwright.env.compiler.poly.extra import harm
 from kernelwright.env.compiler.poly.model import condition_text
 from kernelwright.env.compiler.poly.timed import Access, accesses_of
-from kernelwright.env.compiler.schedule.access import find_temporary, fitting_lanes, no_instructions
+from kernelwright.env.compiler.schedule.access import (
+    checked_axis,
+    find_temporary,
+    fitting_lanes,
+    no_instructions,
+)
 from kernelwright.env.compiler.schedule.buffer import conditions_of, guarded, zero_nest
 from kernelwright.env.compiler.schedule.edit import finish, taken_names, whole_argument
 from kernelwright.env.compiler.schedule.ranges import linear
@@ -73,11 +78,7 @@ def pad(procedure: Procedure, tensor: str, axis: int, multiple: int) -> Procedur
     op = "pad"
     found = find_temporary(op, procedure, tensor)
     no_instructions(op, procedure.body, tensor)
-    number = whole_argument(op, "an axis", axis, 0)
-    if number >= len(found.shape):
-        raise ScheduleError(
-            op, f"expected an axis below {len(found.shape)} of {tensor}, found {axis}"
-        )
+    number = checked_axis(op, found, axis)
     multiple = whole_argument(op, "a multiple", multiple)
     size = found.shape[number]
     wider = _rounded(size, multiple)

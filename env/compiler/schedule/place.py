@@ -21,9 +21,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
-    children,
+    map_expression,
     map_statements,
-    rebuild,
     walk,
 )
 from kernelwright.env.compiler.ir.path import path_to
@@ -118,20 +117,16 @@ def compute_inline(procedure: Procedure, tensor: str) -> Procedure:
     put = Replacing()
 
     def expand(node: Expr) -> Expr:
-        below = children(node)
-        new = tuple(expand(child) for child in below)
-        changed = any(a is not b for a, b in zip(new, below, strict=True))
-        out = rebuild(node, new) if changed else node
-        if isinstance(out, Load) and out.tensor == tensor:
-            return put.replaced(store.value, dict(zip(places, out.indices, strict=True)))
-        return out
+        if isinstance(node, Load) and node.tensor == tensor:
+            return put.replaced(store.value, dict(zip(places, node.indices, strict=True)))
+        return node
 
     body = without(allocate.body, producer.writers)
     count = size * sum(1 for a in accesses(body) if a.tensor == tensor)
     if count > MAX_INLINED:
         reason = f"expected at most {MAX_INLINED} operations inlined, found {count}"
         raise ScheduleError("compute_inline", reason)
-    inlined = map_statements(body, expand)
+    inlined = map_statements(body, lambda e: map_expression(e, expand))
     return finish("compute_inline", replaced_statement(procedure, allocate, inlined))
 
 

@@ -8,11 +8,10 @@ its place alone, by one loop an axis.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelwright.env.compiler.errors import ScheduleError
+from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.accesses import accesses
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -76,8 +75,7 @@ def find_temporary(op: str, procedure: Procedure, name: str) -> Allocate:
         raise ScheduleError(
             op, f"expected one of the temporaries {listed}, found {declared[name]} {name}"
         )
-    near = difflib.get_close_matches(str(name), known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, known)
     raise ScheduleError(op, f"expected one of the temporaries {listed}, found {name!r}{hint}")
 
 

@@ -25,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     statements,
 )
+from kernelwright.env.compiler.ir.path import next_inside
 from kernelwright.env.compiler.ir.queries import loads, stores, temporaries, tensors_of
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.instructions import INSTRUCTIONS
@@ -85,20 +86,12 @@ def _split(procedure: Procedure) -> Proposals:
                     yield Directive("split", loop.var, (factor, "", "", tail))
 
 
-def _inside(loop: For) -> For | None:
-    """The next loop inside, if nothing but guards lies between."""
-    inside = loop.body
-    while isinstance(inside, If):
-        inside = inside.then
-    return inside if isinstance(inside, For) else None
-
-
 def _next_loop(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedure], Proposals]:
     """A directive about a loop and the next one inside."""
 
     def rows(procedure: Procedure) -> Proposals:
         for loop in loops(procedure):
-            inner = _inside(loop)
+            inner = next_inside(loop)
             if inner is not None:
                 for arguments in variants or ((),):
                     yield Directive(op, loop.var, (inner.var, *arguments))
@@ -109,7 +102,7 @@ def _next_loop(op: str, *variants: tuple[Scalar, ...]) -> Callable[[Procedure], 
 def _reorder(procedure: Procedure) -> Proposals:
     for loop in loops(procedure):
         chain = [loop]
-        while len(chain) < 3 and (inner := _inside(chain[-1])) is not None:
+        while len(chain) < 3 and (inner := next_inside(chain[-1])) is not None:
             chain.append(inner)
         names = [each.var for each in chain]
         for count in range(2, len(names) + 1):
@@ -120,7 +113,7 @@ def _reorder(procedure: Procedure) -> Proposals:
 
 def _unimodular(procedure: Procedure) -> Proposals:
     for loop in loops(procedure):
-        inner = _inside(loop)
+        inner = next_inside(loop)
         if inner is not None:
             for matrix in ((0, 1, 1, 0), (1, 0, 1, 1), (1, 1, 1, 0), (1, 0, 0, -1), (2, 1, 1, 1)):
                 yield Directive("unimodular", loop.var, (inner.var, *matrix))

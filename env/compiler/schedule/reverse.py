@@ -25,6 +25,7 @@ from kernelwright.env.compiler.poly.context import context_of
 from kernelwright.env.compiler.poly.liveness import late_write
 from kernelwright.env.compiler.poly.model import affine_text, condition_text, isl_name
 from kernelwright.env.compiler.poly.region import Region, box_of
+from kernelwright.env.compiler.poly.sample import coordinates
 from kernelwright.env.compiler.poly.sums import difference
 from kernelwright.env.compiler.schedule.edit import find_loop, finish
 from kernelwright.env.compiler.schedule.narrow import Span, narrowed, with_replaced
@@ -159,9 +160,7 @@ def _completed(
     last = completing.intersect_domain(places).lexmax()
     missing = places.subtract(last.domain())
     if not missing.is_empty():
-        point = missing.sample_point()
-        count = missing.dim(isl.dim_type.set)
-        values = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)]
+        values = list(coordinates(missing.sample_point()))
         reason = f"no iteration of {target.var} completes all of {producer.tensor.name}"
         raise ScheduleError(_OP, reason, f"{producer.tensor.name}{values} reads nothing of it")
     found = last.reverse()

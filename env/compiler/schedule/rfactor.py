@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, whole_range
-from kernelwright.env.compiler.ir.names import is_free
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -32,6 +31,7 @@ from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.dependence import regroups_exactly
 from kernelwright.env.compiler.poly.elements import point_of, shared_loops, written
 from kernelwright.env.compiler.poly.model import build_model
+from kernelwright.env.compiler.schedule.access import new_tensor_name
 from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     constant_extent,
@@ -115,9 +115,8 @@ def rfactor(
         reason = f"regrouping {update.reduce} on {dtype} rounds differently"
         raise ScheduleError("rfactor", f"{reason}; True as its third argument allows it")
     taken = taken_names(procedure)
-    name = copied_name(update.tensor, "rf", taken) if tensor in (None, "") else tensor
-    if not isinstance(name, str) or not name.isidentifier() or name in taken or not is_free(name):
-        raise ScheduleError("rfactor", f"expected a free name for a tensor, found {name!r}")
+    given = "" if tensor is None else tensor
+    name = new_tensor_name("rfactor", procedure, given, f"{update.tensor}_rf")
     shape = tuple(_known_extent(procedure, kept) for kept in nest.kept)
     is_marked = reassociate or update.reassociable
     marked = replace(nest, update=replace(update, reassociable=is_marked))

@@ -16,11 +16,12 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Var,
+    map_statements,
     substitute,
 )
 from kernelwright.env.compiler.ir.simplify import simplify
 from kernelwright.env.compiler.schedule.conditions import parse_condition
-from kernelwright.env.compiler.schedule.copies import copied, renamed, rewritten
+from kernelwright.env.compiler.schedule.copies import copied, renamed
 from kernelwright.env.compiler.schedule.edit import find_loop, finish, replace_loop, taken_names
 from kernelwright.env.compiler.schedule.facts import Facts, facts_at, opposite, simplified
 
@@ -104,4 +105,4 @@ def _with_values(node: Stmt, values: dict[str, Expr]) -> Stmt:
             return replace(each, tensor=replace(each.tensor, shape=shape))
         return each
 
-    return rewritten(renamed(node, values, {}), statement) if values else node
+    return map_statements(renamed(node, values, {}), lambda e: e, statement) if values else node

@@ -10,7 +10,6 @@ from dataclasses import replace
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
-    MEMORY_SCOPES,
     Allocate,
     Binary,
     Const,
@@ -26,6 +25,8 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.reach import outside
 from kernelwright.env.compiler.schedule.access import (
     Element,
+    check_scope,
+    checked_axis,
     find_temporary,
     find_tensor,
     no_instructions,
@@ -154,7 +155,7 @@ def storage_align(
     """
     op = "storage_align"
     found = find_temporary(op, procedure, tensor)
-    axis = _axis(op, found, axis)
+    axis = checked_axis(op, found, axis)
     factor = whole_argument(op, "a factor", factor)
     offset = whole_argument(op, "an offset", offset, 0) % factor
     if axis == len(found.shape) - 1:
@@ -209,8 +210,7 @@ def set_scope(procedure: Procedure, tensor: str, scope: str) -> Procedure:
     """
     op = "set_scope"
     found = find_temporary(op, procedure, tensor)
-    if scope not in MEMORY_SCOPES:
-        raise ScheduleError(op, f"expected one of {', '.join(MEMORY_SCOPES)}, found {scope!r}")
+    check_scope(op, scope)
     unknown = [size for size in found.shape if not isinstance(size, Const)]
     if scope in ("stack", "register") and unknown:
         reason = f"expected a shape in numbers for {scope}, found {print_expr(unknown[0])}"
@@ -242,7 +242,7 @@ def bound_storage(procedure: Procedure, tensor: str, axis: int, extent: int) -> 
     """
     op = "bound_storage"
     found = find_temporary(op, procedure, tensor)
-    axis = _axis(op, found, axis)
+    axis = checked_axis(op, found, axis)
     extent = whole_argument(op, "an extent", extent)
     example = outside(procedure, tensor, axis, extent)
     if example is not None:
@@ -250,14 +250,6 @@ def bound_storage(procedure: Procedure, tensor: str, axis: int, extent: int) -> 
         raise ScheduleError(op, reason, str(example))
     shape = (*found.shape[:axis], whole(extent), *found.shape[axis + 1 :])
     return _reshaped(op, procedure, found, shape, lambda indices, _: indices)
-
-
-def _axis(op: str, tensor: Tensor, axis: int) -> int:
-    number = whole_argument(op, "an axis", axis, 0)
-    if number >= len(tensor.shape):
-        expected = f"an axis below {len(tensor.shape)} of {tensor.name}"
-        raise ScheduleError(op, f"expected {expected}, found {axis}")
-    return number
 
 
 def _reshaped(

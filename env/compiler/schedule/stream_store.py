@@ -9,13 +9,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Store,
+    map_statements,
 )
 from kernelwright.env.compiler.ir.queries import (
     loads,
     stores,
 )
 from kernelwright.env.compiler.schedule.access import find_tensor
-from kernelwright.env.compiler.schedule.copies import rewritten
 from kernelwright.env.compiler.schedule.edit import (
     finish,
 )
@@ -56,5 +56,5 @@ def stream_store(procedure: Procedure, tensor: str) -> Procedure:
         mine = isinstance(node, Store) and node.tensor == tensor
         return replace(node, stream=True) if mine and isinstance(node, Store) else node
 
-    body = rewritten(procedure.body, statement)
+    body = map_statements(procedure.body, lambda e: e, statement)
     return finish("stream_store", replace(procedure, body=body))

@@ -26,6 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
+    map_statements,
     walk,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
@@ -39,15 +40,15 @@ from kernelwright.env.compiler.ir.queries import (
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.affine import context_set, from_extremum, greatest
 from kernelwright.env.compiler.poly.dependence import counterexample
+from kernelwright.env.compiler.poly.elements import same_iteration
 from kernelwright.env.compiler.poly.model import (
     Instance,
     Model,
     affine_text,
     build_model,
-    condition_text,
     isl_name,
 )
-from kernelwright.env.compiler.schedule.copies import rewritten
+from kernelwright.env.compiler.poly.sample import coordinates
 from kernelwright.env.compiler.schedule.edit import replace_loop
 from kernelwright.env.compiler.schedule.facts import Facts
 from kernelwright.env.compiler.schedule.legal import no_barrier, part_with
@@ -192,7 +193,9 @@ class _Extra:
                 return replace(node, tensor=larger[node.tensor.name])
             return node
 
-        return replace(self._procedure, body=rewritten(self._procedure.body, statement))
+        return replace(
+            self._procedure, body=map_statements(self._procedure.body, lambda e: e, statement)
+        )
 
     def _refuse(self, touched: isl.UnionMap, what: str, why: str) -> None:
         if touched.is_empty():
@@ -201,8 +204,7 @@ class _Extra:
         point = touched.range().sample_point()
         space = point.get_space()
         name = space.get_tuple_name(isl.dim_type.set).removeprefix("t_")
-        places = range(private.get(name, 0), space.dim(isl.dim_type.set))
-        values = [point.get_coordinate_val(isl.dim_type.set, i).to_python() for i in places]
+        values = list(coordinates(point)[private.get(name, 0) :])
         reason = f"round_up: an iteration beyond the extent {what} {name}{values}, {why}"
         raise ScheduleError(OP, reason)
 
@@ -230,7 +232,8 @@ def shift_inwards(procedure: Procedure, loop: For, extent: int, factor: int) -> 
     )
     twice = first_run.intersect(last).intersect(model.domain)
     order = model.order()
-    same_run = _same_run(model, inside, loop.var)
+    around = inside[0].variables[: inside[0].variables.index(loop.var)]
+    same_run = same_iteration(model, around)
     before = order.lex_lt_union_map(order).intersect(same_run)
     written = model.writes().intersect_domain(_exact(model, inside).intersect(last))
     covered = written.reverse().apply_range(before).reverse()
@@ -261,25 +264,9 @@ def _tensors(instance: Instance) -> set[str]:
     return tensors_of(instance.store) | read
 
 
-def _same_run(model: Model, instances: Sequence[Instance], loop: str) -> isl.UnionMap:
-    """Pairs of instances in one run of a loop: those around it are in the same iterations."""
-    parts = []
-    for instance in instances:
-        around = instance.variables[: instance.variables.index(loop)]
-        parts.append(f"{instance.tuple_text} -> [{', '.join(map(isl_name, around))}]")
-    runs = isl.UnionMap(f"{model.parameters}{{ {'; '.join(parts)} }}")
-    return runs.apply_range(runs.reverse())
-
-
 def _exact(model: Model, instances: Sequence[Instance]) -> isl.UnionSet:
     """The iterations of instances that certainly run and whose element is certain."""
-    certain = [
-        i.tuple_text
-        for i in instances
-        if all(affine_text(index) is not None for index in i.store.indices)
-        and all(affine_text(each.extent) is not None for each in i.loops)
-        and all(condition_text(condition) is not None for condition in i.conditions)
-    ]
+    certain = [i.tuple_text for i in instances if i.is_affine]
     return _union(model.parameters, certain).intersect(model.domain)
 
 

@@ -7,13 +7,12 @@ directive is about. Decisions (`decision`) are lines of the same form.
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 
-from kernelwright.env.compiler.errors import CompilerError, ScheduleError
+from kernelwright.env.compiler.errors import CompilerError, ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, LimitError, limited
 from kernelwright.env.compiler.schedule import DIRECTIVES
@@ -30,8 +29,7 @@ def directive_function(op: str) -> Callable[..., Procedure]:
         ScheduleError: if there is none; it lists the known ones and the nearest.
     """
     if op not in DIRECTIVES:
-        near = difflib.get_close_matches(op, DIRECTIVES, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(op, DIRECTIVES)
         raise ScheduleError(op, f"expected one of {', '.join(DIRECTIVES)}, found {op!r}{hint}")
     module, _, name = DIRECTIVES[op].partition(":")
     function: Callable[..., Procedure] = getattr(import_module(module), name)

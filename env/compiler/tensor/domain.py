@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelwright.env.compiler.ir import nodes
-from kernelwright.env.compiler.ir.nodes import Binary, Expr, Load, walk
+from kernelwright.env.compiler.ir.nodes import Binary, Expr, walk
+from kernelwright.env.compiler.ir.queries import has_loads
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.tensor.expression import (
     Operand,
@@ -73,15 +74,11 @@ def coordinate(given: Coordinate, expected: str = "a whole number or an extent's
     if isinstance(given, Operand):
         value = given.as_value()
         fixed = all(isinstance(source, Extent) for source in value.sources)
-        if value.dtype == "int64" and fixed and not _reads(value.node):
+        if value.dtype == "int64" and fixed and not has_loads(value.node):
             return simplify(value.node)
     elif isinstance(given, int) and not isinstance(given, bool):
         return whole(given)
     raise TensorError(f"expected {expected}, found {given!r}")
-
-
-def _reads(node: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(node))
 
 
 def free_extents(node: Expr) -> tuple[str, ...]:

@@ -109,10 +109,6 @@ class Operand:
     def __ne__(self, other: Operand | float) -> Value:  # type: ignore[override]
         return _compare("ne", self, other)
 
-    def equals(self, other: Operand | float) -> Value:
-        """The condition that two values are equal; the same as ``==``."""
-        return _compare("eq", self, other)
-
     def __and__(self, other: Operand) -> Value:
         return _logic("and", self, other)
 

@@ -21,9 +21,8 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
-    children,
+    map_expression,
     map_statements,
-    rebuild,
 )
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.demand import Box
@@ -86,19 +85,13 @@ def _stored(nest: Stmt, lows: _Lows) -> Stmt:
                 return Store(tensor, _places(indices, lows[tensor]), value, reduce)
         return node
 
-    return map_statements(nest, lambda node: _loaded(node, lows), statement)
+    def load(node: Expr) -> Expr:
+        if isinstance(node, Load):
+            places = _places(node.indices, lows[node.tensor])
+            return node if places == node.indices else Load(node.tensor, places)
+        return node
 
-
-def _loaded(node: Expr, lows: _Lows) -> Expr:
-    below = children(node)
-    if below:
-        changed = tuple([_loaded(child, lows) for child in below])
-        if any(new is not old for new, old in zip(changed, below, strict=True)):
-            node = rebuild(node, changed)
-    if isinstance(node, Load):
-        places = _places(node.indices, lows[node.tensor])
-        return node if places == node.indices else Load(node.tensor, places)
-    return node
+    return map_statements(nest, lambda e: map_expression(e, load), statement)
 
 
 def _places(indices: tuple[Expr, ...], low: tuple[Expr, ...]) -> tuple[Expr, ...]:

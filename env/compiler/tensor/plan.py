@@ -120,12 +120,8 @@ class _Reach:
             raise TensorError(f"{self.tensor.name}: expected to be read, found no read that runs")
         return self._box(needed)
 
-    def _needed(
-        self, statements: Sequence[Stmt], *, reads: bool = True, writes: bool = False
-    ) -> Demand | None:
-        return demand(
-            statements, self.tensor.name, self.extents, self.dtypes, reads=reads, writes=writes
-        )
+    def _needed(self, statements: Sequence[Stmt], *, writes: bool = False) -> Demand | None:
+        return demand(statements, self.tensor.name, self.extents, self.dtypes, writes=writes)
 
     def _box(self, needed: Demand) -> Box:
         try:

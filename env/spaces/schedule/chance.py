@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
+from kernelwright.env.compiler.schedule.domain import weighted
 from kernelwright.env.spaces.schedule.builder import TraceBuilder
 from kernelwright.env.types import Scalar
 
@@ -20,8 +21,7 @@ def pick(rng: np.random.Generator, values: Sequence[T], weights: Sequence[float]
     """One of some values, equally likely or by weight."""
     if not weights:
         return values[int(rng.integers(len(values)))]
-    edges = np.cumsum(weights)
-    return values[int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))]
+    return values[weighted(weights, rng)]
 
 
 class Chance(Protocol):

@@ -4,14 +4,13 @@ proposes of directives that a space was asked for by name.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.schedule.proposals import PROPOSALS, proposals
-from kernelwright.env.options import OptionError
+from kernelwright.env.options import OptionError, nearest
 from kernelwright.env.spaces.schedule.chance import pick
 from kernelwright.env.types import Directive
 
@@ -34,9 +33,8 @@ def further_directives(wanted: str | Sequence[str]) -> tuple[str, ...]:
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
         if name not in PROPOSALS:
-            near = difflib.get_close_matches(name, PROPOSALS, 1)
             expected = f"{CORE}, {ALL}, or names among {', '.join(sorted(PROPOSALS))}"
-            raise OptionError("directives", expected, repr(name), near[0] if near else None)
+            raise OptionError("directives", expected, repr(name), nearest(name, PROPOSALS))
     return tuple(sorted(set(names)))
 
 

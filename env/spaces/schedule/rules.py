@@ -66,9 +66,9 @@ class Sketch:
 class Rule:
     """A way to go on with a sketch; it decides by itself whether it is taken, where it applies.
 
-    ``when`` says when it is asked: ``before`` about each temporary, ``stage`` about each tensor
-    that is written until a rule answers that the stage is done, ``after`` about the whole (then it
-    is given no name). ``by_name`` rules are taken only where they are named.
+    ``when`` says when it is asked: ``before`` about each tensor that is written, ``stage`` about
+    each of them, too, until a rule answers that the stage is done, ``after`` about the whole (then
+    it is given no name). ``by_name`` rules are taken only where they are named.
     """
 
     when: Literal["before", "stage", "after"]

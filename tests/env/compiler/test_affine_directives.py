@@ -392,7 +392,7 @@ def test_a_nest_for_which_isl_finds_no_schedule_is_refused():
     store = Store("p", place, Binary("add", Load("x", (whole(0), whole(0))), read))
     nest = For("i", whole(3), For("j", whole(3), For("k", whole(2), store)))
     tensors = (tensor("x", 1, 1), tensor("p", 48, 48, role="output"))
-    with pytest.raises(ScheduleError, match="affine: an affine schedule: isl finds none"):
+    with pytest.raises(ScheduleError, match="affine: isl finds no schedule"):
         apply_trace(Procedure("f", (), tensors, nest), parse_trace("affine('i')"))
 
 

@@ -54,7 +54,7 @@ def test_some_proposal_is_legal_somewhere(op):
                 legal += 1
         if legal:
             return
-    assert legal or op in NEEDS_MORE, op
+    assert (legal == 0) == (op in NEEDS_MORE), op
 
 
 # What asks for a program of its own, made in the directive's own tests.

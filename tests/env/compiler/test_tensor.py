@@ -171,9 +171,7 @@ def test_integers_reductions_and_choices():
     k = te.reduce_axis("k", 6)
     low = te.compute("low", (1,), lambda i: te.reduce_min(x[k.value], k), [x])
     product = te.compute("product", (1,), lambda i: te.reduce_prod(x[k.value], k), [x])
-    odd = te.compute(
-        "odd", (6,), lambda i: te.select((x[i] % 2).equals(1) & (x[i] > 2), x[i], -1), [x]
-    )
+    odd = te.compute("odd", (6,), lambda i: te.select((x[i] % 2 == 1) & (x[i] > 2), x[i], -1), [x])
     data = np.array([3, 1, 4, 1, 5, 9], np.int32)
     got = interpret(te.lower("f", [low, product, odd]), {"x": data})
     assert (got["low"][0], got["product"][0]) == (1, 540)
