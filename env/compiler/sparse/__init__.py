@@ -1,0 +1,12 @@
+"""The sparse front end: index notation and a format for each tensor in, LoopIR out (Kjolstad,
+Kamil, Chou, Lugato and Amarasinghe, The Tensor Algebra Compiler, OOPSLA 2017).
+
+    notation     what is computed: y(i) = A(i,j) * x(j), from text (`parse`) or Python operators
+    levels       how one dimension is stored; a kind a file
+    format       a level kind for each dimension, by name or in words
+    storage      a tensor in its format: arrays packed, listed, checked; SciPy and NumPy
+    concrete     foralls in an order, where and sequence: what directives rewrite
+    lattice      which operands a loop merges, and what is left where some have ended
+    lower        concrete notation into loops
+    directives   formats, loop order, workspaces, loops over positions, each checked
+"""

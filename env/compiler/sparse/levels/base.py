@@ -1,0 +1,235 @@
+"""What a level of a sparse tensor is: how coordinates of one dimension are stored below each
+position of the level above (Chou, Kjolstad and Amarasinghe, Format Abstraction for Sparse Tensor
+Algebra Compilers, OOPSLA 2018).
+
+A tensor is stored as a tree, a level a dimension: a path from the root is a stored element, and
+every level numbers its nodes by *positions* 0, 1, …; those of the last level are the places of the
+values. The root is position 0 of one. A level kind says in its *properties* what holds of the
+coordinates below one parent position, and by its *capabilities* what can be done with them:
+
+    full        every coordinate is there
+    ordered     coordinates ascend
+    unique      no coordinate comes twice
+    branchless  every parent has exactly one child
+    compact     no position without a coordinate lies between others
+
+    iterates    by "value" (all coordinates of a range, each then located) or by "position"
+    locates     from a coordinate to its position without a search through all
+    appends     a coordinate after all that were stored before
+    inserts     a coordinate at any time
+
+A new kind is one class in one file and a row in `LEVELS`: it emits LoopIR for the traversal (in the
+first half of its methods) and packs, lists and checks NumPy arrays (in the second half).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.nodes import Binary, Cast, Expr, Load, Stmt
+from kernelwright.env.compiler.ir.simplify import whole
+
+Whole: TypeAlias = NDArray[np.int64]
+Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
+
+
+class StorageError(CompilerError):
+    """Arrays that are no tensor of their format: which level, which array and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array of a level: its name within the level, its number of elements, its dtype, and
+    whether its elements never descend.
+    """
+
+    name: str
+    size: Expr
+    dtype: str
+    ascending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A level in one tensor, as code needs it: names, and how many coordinates and parent positions
+    there are.
+
+    ``number`` counts levels from 1. ``extent`` is the number of coordinates of its dimension,
+    ``parents`` the number of positions of the level above, ``positions`` its own number where its
+    storage decides that (see `Level.positions`).
+    """
+
+    tensor: str
+    number: int
+    extent: Expr
+    parents: Expr
+    positions: Expr
+    index_dtype: str
+
+    def name(self, array: str) -> str:
+        """The name of an array in code: ``A2_crd``."""
+        return f"{self.tensor}{self.number}_{array}"
+
+    def load(self, array: str, place: Expr) -> Expr:
+        """An element of an array of the level, as int64."""
+        return Cast("int64", Load(self.name(array), (place,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where a coordinate is: its position, and the condition under which it is there (None:
+    always); ``before`` are statements that find it, over temporaries named in ``scalars``.
+    """
+
+    position: Expr
+    found: Expr | None = None
+    before: tuple[Stmt, ...] = ()
+    scalars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Arrays of a level, the position of every element in it, and the number of positions."""
+
+    arrays: dict[str, NDArray[np.generic]]
+    places: Whole
+    positions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All stored nodes of a level: the parent's index in the list of the level above, the position
+    and the coordinate of each.
+    """
+
+    parents: Whole
+    positions: Whole
+    coordinates: Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Level(ABC):
+    """A kind of level with its parameters."""
+
+    name: ClassVar[str]
+    full: ClassVar[bool] = False
+    branchless: ClassVar[bool] = False
+    compact: ClassVar[bool] = True
+    iterates: ClassVar[str] = "position"
+    locates: ClassVar[bool] = False
+    appends: ClassVar[bool] = False
+    inserts: ClassVar[bool] = False
+    ordered: bool = True
+    unique: bool = True
+
+    @property
+    def text(self) -> str:
+        """The kind as it is written in a format: ``compressed``, ``padded(8)``."""
+        return self.name
+
+    # ---- code
+
+    @abstractmethod
+    def arrays(self, site: Site) -> tuple[Array, ...]:
+        """The arrays that it is stored in."""
+
+    @abstractmethod
+    def positions(self, site: Site) -> Expr | None:
+        """The number of positions, or None where the storage decides it (``site.positions``)."""
+
+    def count(self, site: Site, parent: Expr) -> Expr:
+        """How many positions there are below a parent position (iteration by position)."""
+        raise NotImplementedError(self.name)
+
+    def position(self, site: Site, parent: Expr, k: Expr) -> Expr:
+        """The k-th position below a parent position (iteration by position)."""
+        raise NotImplementedError(self.name)
+
+    def coordinate(self, site: Site, parent: Expr, position: Expr) -> Expr:
+        """The coordinate at a position (iteration by position)."""
+        return site.load("crd", position)
+
+    def present(self, site: Site, parent: Expr, position: Expr) -> Expr | None:
+        """The condition under which a position holds a coordinate, None: always."""
+        return None
+
+    def locate(self, site: Site, parent: Expr, coordinate: Expr) -> Located:
+        """Where a coordinate is below a parent position (levels that locate)."""
+        raise NotImplementedError(self.name)
+
+    # ---- NumPy
+
+    @abstractmethod
+    def pack(
+        self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str
+    ) -> Packed:
+        """Store elements whose parent positions and coordinates are given, sorted by both; ``above``
+        is the number of parent positions.
+
+        Raises:
+            StorageError: if the level cannot hold them.
+        """
+
+    @abstractmethod
+    def listed(
+        self, arrays: Arrays, parents: Whole, above: int, extent: int, coordinates: Whole
+    ) -> Listed:
+        """The nodes below parent positions, in the order of ``parents`` and then of position;
+        ``coordinates`` are those of the parents.
+        """
+
+    @abstractmethod
+    def check(self, arrays: Arrays, above: int, extent: int) -> int:
+        """The number of positions, if the arrays are well formed.
+
+        Raises:
+            StorageError: which array, at which place, what was expected and found.
+        """
+
+
+def plus(left: Expr, right: Expr) -> Expr:
+    """The sum of two whole numbers."""
+    return Binary("add", left, right)
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    """The product of two whole numbers."""
+    return Binary("mul", left, right)
+
+
+def minus(left: Expr, right: Expr) -> Expr:
+    """The difference of two whole numbers."""
+    return Binary("sub", left, right)
+
+
+def one_after(place: Expr) -> Expr:
+    """The next whole number."""
+    return plus(place, whole(1))
+
+
+def starts(parents: Whole, coordinates: Whole) -> NDArray[np.bool_]:
+    """Which elements of a sorted list are the first with their parent and coordinate."""
+    out = np.ones(parents.size, bool)
+    out[1:] = (parents[1:] != parents[:-1]) | (coordinates[1:] != coordinates[:-1])
+    return out
+
+
+def index_array(name: str, values: Sequence[int] | Whole, dtype: str) -> NDArray[np.generic]:
+    """Whole numbers in the dtype of indices.
+
+    Raises:
+        StorageError: if one does not fit.
+    """
+    array = np.asarray(values, np.int64)
+    limits = np.iinfo(np.dtype(dtype))
+    if array.size and (array.max() > limits.max or array.min() < limits.min):
+        found = int(array.max() if array.max() > limits.max else array.min())
+        raise StorageError(f"{name}: expected whole numbers that {dtype} holds, found {found}")
+    return array.astype(dtype)

@@ -1,0 +1,121 @@
+"""Compressed: the coordinates below parent p are ``crd[pos[p]:pos[p + 1]]``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kernelwright.env.compiler.ir.nodes import Expr
+from kernelwright.env.compiler.sparse.levels.base import (
+    Array,
+    Arrays,
+    Level,
+    Listed,
+    Packed,
+    Site,
+    StorageError,
+    Whole,
+    index_array,
+    minus,
+    one_after,
+    plus,
+    starts,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed(Level):
+    """Stored coordinates only; not unique, it is the first level of coordinates (COO)."""
+
+    name: ClassVar[str] = "compressed"
+    appends: ClassVar[bool] = True
+
+    @property
+    def text(self) -> str:
+        """With what it does not promise."""
+        words = [
+            w for w, has in (("nonunique", self.unique), ("unordered", self.ordered)) if not has
+        ]
+        return f"compressed({', '.join(words)})" if words else "compressed"
+
+    def arrays(self, site: Site) -> tuple[Array, ...]:
+        """``pos`` (parents + 1) and ``crd``."""
+        return (
+            Array("pos", one_after(site.parents), site.index_dtype, ascending=True),
+            Array("crd", site.positions, site.index_dtype),
+        )
+
+    def positions(self, site: Site) -> None:
+        """As many as are stored."""
+        return
+
+    def count(self, site: Site, parent: Expr) -> Expr:
+        """pos[parent + 1] - pos[parent]."""
+        return minus(site.load("pos", one_after(parent)), site.load("pos", parent))
+
+    def position(self, site: Site, parent: Expr, k: Expr) -> Expr:
+        """pos[parent] + k."""
+        return plus(site.load("pos", parent), k)
+
+    def pack(
+        self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str
+    ) -> Packed:
+        """One position for each coordinate below a parent (each element, if not unique)."""
+        first = starts(parents, coordinates) if self.unique else np.ones(parents.size, bool)
+        lengths = np.bincount(parents[first], minlength=above)
+        pos = np.concatenate(([0], np.cumsum(lengths)))
+        arrays = {
+            "pos": index_array("pos", pos, dtype),
+            "crd": index_array("crd", coordinates[first], dtype),
+        }
+        return Packed(arrays, np.cumsum(first) - 1, int(pos[-1]))
+
+    def listed(
+        self, arrays: Arrays, parents: Whole, above: int, extent: int, coordinates: Whole
+    ) -> Listed:
+        """The stored coordinates of every parent."""
+        pos = arrays["pos"].astype(np.int64)
+        lengths = pos[parents + 1] - pos[parents]
+        index = np.repeat(np.arange(parents.size), lengths)
+        within = np.arange(index.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        positions = pos[parents][index] + within
+        return Listed(index, positions, arrays["crd"].astype(np.int64)[positions])
+
+    def check(self, arrays: Arrays, above: int, extent: int) -> int:
+        """``pos`` from 0 never descending within ``crd``; coordinates in range, and below each
+        parent ascending and distinct as the level promises.
+        """
+        pos, crd = arrays["pos"].astype(np.int64), arrays["crd"].astype(np.int64)
+        if pos.size != above + 1:
+            raise StorageError(f"pos: expected {above + 1} elements, found {pos.size}")
+        if pos[0] != 0:
+            raise StorageError(f"pos[0]: expected 0, found {pos[0]}")
+        if (wrong := np.flatnonzero(np.diff(pos) < 0)).size:
+            at = int(wrong[0]) + 1
+            raise StorageError(f"pos[{at}]: expected at least {pos[at - 1]}, found {pos[at]}")
+        if pos[-1] > crd.size:
+            raise StorageError(f"pos[{above}]: expected at most {crd.size}, found {pos[-1]}")
+        used = crd[: pos[-1]]
+        if (wrong := np.flatnonzero((used < 0) | (used >= extent))).size:
+            at = int(wrong[0])
+            raise StorageError(f"crd[{at}]: expected 0 to {extent - 1}, found {used[at]}")
+        self._check_order(pos, used)
+        return int(pos[-1])
+
+    def _check_order(self, pos: Whole, crd: Whole) -> None:
+        parent = np.repeat(np.arange(pos.size - 1), np.diff(pos))
+        if self.ordered:
+            step = np.diff(crd)
+            bad = (parent[1:] == parent[:-1]) & ((step <= 0) if self.unique else (step < 0))
+            if (wrong := np.flatnonzero(bad)).size:
+                at = int(wrong[0]) + 1
+                least = crd[at - 1] + (1 if self.unique else 0)
+                raise StorageError(f"crd[{at}]: expected at least {least}, found {crd[at]}")
+        elif self.unique:
+            order = np.lexsort((crd, parent))
+            again = ~starts(parent[order], crd[order])
+            if again.any():
+                at = int(order[np.flatnonzero(again)[0]])
+                raise StorageError(f"crd[{at}]: expected a new coordinate, found {crd[at]} again")
