@@ -170,8 +170,8 @@ class Level(ABC):
     def pack(
         self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str
     ) -> Packed:
-        """Store elements whose parent positions and coordinates are given, sorted by both; ``above``
-        is the number of parent positions.
+        """Store elements of which parent positions and coordinates are given, sorted by both;
+        ``above`` is the number of parent positions.
 
         Raises:
             StorageError: if the level cannot hold them.
@@ -192,6 +192,13 @@ class Level(ABC):
         Raises:
             StorageError: which array, at which place, what was expected and found.
         """
+
+
+def lacking(level: Level) -> str:
+    """What a level does not promise, in brackets: ``(nonunique)``."""
+    promises = (("nonunique", level.unique), ("unordered", level.ordered))
+    words = [word for word, is_kept in promises if not is_kept]
+    return f"({', '.join(words)})" if words else ""
 
 
 def plus(left: Expr, right: Expr) -> Expr:
