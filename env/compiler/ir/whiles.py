@@ -36,7 +36,7 @@ Numbers = Iterator[int]
 def as_loop(numbers: Numbers) -> For:
     """The loop that the next `While` of a program is to analyses, without its body.
 
-    isl takes a prime at the end of a name, Python and C do not.
+    No name of a program ends with a prime.
     """
     return For(f"while{next(numbers)}'", UNKNOWN, EMPTY)
 

@@ -179,7 +179,8 @@ def estimate(
 ) -> CpuEstimate:
     """The time of a scheduled procedure on ``threads`` cores, from cold caches.
 
-    Loops whose extent is read from memory, and each ``while``, are taken to run ``loaded_trips`` times.
+    Loops whose extent is read from memory, and every `While`, are taken to run ``loaded_trips``
+    times.
 
     Raises:
         EstimateError: if an extent is not a number.

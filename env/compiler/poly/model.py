@@ -3,8 +3,9 @@ writes, and when it runs.
 
 Instances are named S0, S1, … in program order. What is not affine (an index loaded from memory, a
 product of variables) is covered from above: such an access may touch any element, such a condition
-holds everywhere; a `While` is a loop whose extent is of that kind (`ir.whiles`). So an analysis can refuse too much, never too little. A temporary has, in front of
-its own indices, those of the loops around its allocation: every iteration has its own.
+holds everywhere; a `While` is a loop whose extent is of that kind (`ir.whiles`). So an analysis can
+refuse too much, never too little. A temporary has, in front of its own indices, those of the loops
+around its allocation: every iteration has its own.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ Position = tuple[str | int | Expr, ...]
 
 def isl_name(variable: str) -> str:
     """A variable's or extent's name in isl's texts, where ``floor`` or ``and`` alone mean
-    something.
+    something. isl drops primes: a `While`'s variable begins with another letter instead.
     """
-    return f"v_{variable}"
+    return f"w_{variable[:-1]}" if variable.endswith("'") else f"v_{variable}"
 
 
 def variable_name(name: str) -> str:
     """The variable or extent that isl knows by a name."""
-    return name.removeprefix("v_")
+    return f"{name.removeprefix('w_')}'" if name.startswith("w_") else name.removeprefix("v_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ positions give; that a barrier is a point of a time that all threads of a block 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -47,6 +48,9 @@ from kernelwright.env.compiler.poly.model import (
     isl_name,
     time_text,
 )
+
+# What `isl_name` begins a variable with.
+_VARIABLE = re.compile("[vw]_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +263,9 @@ def _compact(rows: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[s
     length = max(len(time) for _, time in rows)
     padded = [(*time, *["0"] * (length - len(time))) for _, time in rows]
     differing = [
-        i for i in range(length) if len({time[i] for time in padded}) > 1 or "v_" in padded[0][i]
+        i
+        for i in range(length)
+        if len({time[i] for time in padded}) > 1 or _VARIABLE.search(padded[0][i])
     ]
     return [
         (text, tuple(time[i] for i in differing))
