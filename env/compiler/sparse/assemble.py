@@ -28,7 +28,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import FALSE, whole
 from kernelwright.env.compiler.sparse.bound import Bound, Place
-from kernelwright.env.compiler.sparse.levels.base import Level, minus, one_after, plus
+from kernelwright.env.compiler.sparse.levels.base import Level, minus, one_after, plus, times
 from kernelwright.env.compiler.sparse.minted import Minted
 from kernelwright.env.compiler.sparse.notation import Access, access_text
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
@@ -152,6 +152,7 @@ class Assembly:
             value = bound.coordinates[self.program.loop(target, level)]
             stored = Cast(site.index_dtype, value)
             after.append(Store(site.name("crd"), (place,), stored))
+        after = [self._guarded(number, Block(tuple(after)))]
         after.append(Store(counter, (), whole(1), "add"))
         inner = next((n for n in self._counters if n > number), None)
         if inner is None:
@@ -163,6 +164,22 @@ class Assembly:
         self._starts.append(start)
         return bound, [opening], [If(grown, Block(tuple(after)))]
 
+    def value(self, store: Store) -> Stmt:
+        """The write of a value of the target, as far as it is written."""
+        if not self.is_appended or self.program.assembly == "exact":
+            return store
+        return self._guarded(max(self._counters, default=-1), store)
+
+    def _guarded(self, number: int, store: Stmt) -> Stmt:
+        """A write at the running position of a level, where there is room for it."""
+        if self.program.assembly == "exact" or number < 0:
+            return store
+        if self.program.assembly == "counts":
+            return Block(())
+        chain = self._chain(number)[0]
+        room = self.program.site(self.target, chain).positions
+        return If(Binary("lt", Load(self._counters[chain], ()), room), store)
+
     def _chain(self, number: int) -> list[int]:
         """The levels from one with a position of its own down to a level."""
         first = number
@@ -173,29 +190,26 @@ class Assembly:
     def closing(self, target: Access, var: str, bound: Bound) -> list[Stmt]:
         """The end of a parent's coordinates, once its loop is over."""
         number = self.level_at(var)
-        if number not in self._counters:
+        if number not in self._counters or self.program.assembly == "counts":
             return []
         site = self.program.site(target, number)
         parent = bound.place(target).position
         end = Cast(site.index_dtype, Load(self._counters[number], ()))
-        return [Store(site.name("pos"), (one_after(parent),), end)]
+        above = max((n for n in self._counters if n < number), default=-1)
+        return [self._guarded(above, Store(site.name("pos"), (one_after(parent),), end))]
 
     def around(self, body: Stmt) -> Stmt:
         """Counters, first positions, and the workspaces that keep lists."""
         before: list[Stmt] = []
         after: list[Stmt] = []
-        for number in self._counters:
-            site = self.program.site(self.target, number)
-            pos, dtype = site.name("pos"), site.index_dtype
-            zero = Const(0, dtype)
-            if self._skips_parents:
-                p = self.names.new("p")
-                before.append(For(p, one_after(site.parents), Store(pos, (Var(p),), zero)))
-                q = self.names.new("p")
-                last = Load(pos, (Var(q),))
-                after.append(For(q, site.parents, Store(pos, (one_after(Var(q)),), last, "max")))
-            else:
-                before.append(Store(pos, (whole(0),), zero))
+        if self.program.assembly != "counts":
+            for number in self._counters:
+                first, last = self._ends(number)
+                before += first
+                after += last
+            after += self._rest()
+        if self.is_appended and self.program.assembly != "exact":
+            after += self._told()
         out: Stmt = Block((*before, body, *after)) if before or after else body
         for name in self._starts:
             out = Allocate(_scalar(name), out)
@@ -205,6 +219,68 @@ class Assembly:
             if space.listed:
                 out = self._with_lists(space, out)
         return out
+
+    def _ends(self, number: int) -> tuple[list[Stmt], list[Stmt]]:
+        """The first of a level's positions before all, and those of parents that were left out
+        after all: nothing is below them.
+        """
+        site = self.program.site(self.target, number)
+        pos, zero = site.name("pos"), Const(0, site.index_dtype)
+        if not self._skips_parents:
+            return [Store(pos, (whole(0),), zero)], []
+        p, q = self.names.new("p"), self.names.new("p")
+        clear = For(p, one_after(site.parents), Store(pos, (Var(p),), zero))
+        last = Load(pos, (Var(q),))
+        scan = For(q, site.parents, Store(pos, (one_after(Var(q)),), last, "max"))
+        return [clear], [scan]
+
+    def _rest(self) -> list[Stmt]:
+        """What lies behind the last position: zeros, and no coordinates below."""
+        out: list[Stmt] = []
+        for number in self._counters:
+            site = self.program.site(self.target, number)
+            used: Expr = Load(self._counters[number], ())
+            left = minus(site.positions, used)
+            for level in self._chain_below(number):
+                at = self.program.site(self.target, level)
+                zero = Const(0, at.index_dtype)
+                out.append(self._filled(at.name("crd"), used, left, zero))
+            below = min((n for n in self._counters if n > number), default=None)
+            if below is not None:
+                at = self.program.site(self.target, below)
+                end = Cast(at.index_dtype, Load(self._counters[below], ()))
+                out.append(self._filled(at.name("pos"), one_after(used), left, end))
+        if self._counters:
+            number = max(self._counters)
+            block: Expr = whole(1)
+            for level in range(number + 1, len(self._kinds)):
+                if self._kinds[level].full:
+                    block = times(block, self.program.site(self.target, level).extent)
+            used = times(Load(self._counters[number], ()), block)
+            left = minus(self.program.stored(self.target), used)
+            zero = Const(0.0, self.program.dtype)
+            out.append(self._filled(f"{self.target.tensor}_vals", used, left, zero))
+        return out
+
+    def _filled(self, array: str, start: Expr, count: Expr, value: Expr) -> Stmt:
+        name = self.names.new("r")
+        return For(name, count, Store(array, (plus(start, Var(name)),), value))
+
+    def _told(self) -> list[Stmt]:
+        """How many positions each level needs; 0 for those that store none of their own."""
+        out: list[Stmt] = []
+        for number in range(len(self._kinds)):
+            counter = self._counters.get(number)
+            value: Expr = whole(0) if counter is None else Load(counter, ())
+            out.append(Store(f"{self.target.tensor}_counts", (whole(number),), value))
+        return out
+
+    def _chain_below(self, number: int) -> list[int]:
+        """A level with a position of its own and the branchless ones below it."""
+        last = number
+        while last + 1 < len(self._kinds) and self._kinds[last + 1].branchless:
+            last += 1
+        return list(range(number, last + 1))
 
     # ---- workspaces
 
@@ -293,9 +369,7 @@ class Assembly:
             )
         )
         halve = Store(gap, (), Binary("floordiv", g, whole(2)))
-        passes = While(
-            Binary("lt", whole(0), g), Block((For(at, minus(count, g), insert), halve))
-        )
+        passes = While(Binary("lt", whole(0), g), Block((For(at, minus(count, g), insert), halve)))
         start = Store(gap, (), Binary("floordiv", count, whole(2)))
         sort: Stmt = Block((start, passes))
         for name in (gap, back, moving):

@@ -33,11 +33,14 @@ ROOT = Place(0, whole(0))
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Coordinates by loop variable, and places by access."""
+    """Coordinates by loop variable, and places by access; ``trimmed`` are accesses by diagonals
+    whose loop over rows leaves out those that have no column.
+    """
 
     program: Program
     coordinates: Mapping[str, Expr] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[Access, Place] = field(default_factory=lambda: MappingProxyType({}))
+    trimmed: frozenset[Access] = frozenset()
 
     def place(self, access: Access) -> Place:
         """How far an access has been followed."""
@@ -50,6 +53,10 @@ class Bound:
     def with_place(self, access: Access, place: Place) -> Bound:
         """The same with an access followed further."""
         return replace(self, places={**self.places, access: place})
+
+    def with_trimmed(self, access: Access) -> Bound:
+        """The same with the rows of an access trimmed."""
+        return replace(self, trimmed=self.trimmed | {access})
 
     def index(self, variable: str) -> Expr | None:
         """The coordinate of an index variable, from its blocks if it has them; None: not yet."""

@@ -23,6 +23,7 @@ from kernelwright.env.compiler.sparse.notation import (
     Mul,
     Neg,
     Sub,
+    accesses,
     variables,
 )
 
@@ -113,20 +114,17 @@ def total(parts: Sequence[Expression]) -> Expression:
 
 
 def concretize(
-    assignment: Assignment, order: Sequence[str], loops: Callable[[str], Sequence[str]]
+    assignment: Assignment, order: Sequence[str], loops: Callable[[Access], Sequence[str]]
 ) -> Concrete:
-    """The assignment as foralls in an order of loop variables; ``loops`` gives the loop variables
-    of an index variable (two, if it is blocked).
+    """The assignment as foralls in an order of loop variables; ``loops`` gives those of an access
+    (two for a blocked index, and one more for diagonals).
 
     Addends that are summed over other variables have foralls of their own.
     """
     target = assignment.target
-    kept = {loop for index in target.indices for loop in loops(index)}
+    kept = frozenset(loops(target))
     parts = addends(assignment.expression, target.indices)
-    needs = [
-        frozenset(loop for index in variables(part) for loop in loops(index)) | kept
-        for part in parts
-    ]
+    needs = [kept.union(*(loops(access) for access in accesses(part))) for part in parts]
     summed = any(need - kept for need in needs)
     several = len({need - kept for need in needs}) > 1
 
@@ -232,7 +230,9 @@ def replaced(node: Expression, tensor: str, by: Expression) -> Expression:
             assert_never(node)
 
 
-def print_concrete(node: Concrete, expression: Callable[[Expression], str], indent: str = "") -> str:
+def print_concrete(
+    node: Concrete, expression: Callable[[Expression], str], indent: str = ""
+) -> str:
     """The statement as text, a line each."""
     match node:
         case Assign(target, value, accumulate):

@@ -12,8 +12,8 @@ summed over or that leaves coordinates out. A sparse target is appended to (`ass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -33,8 +33,10 @@ from kernelwright.env.compiler.ir.nodes import (
     Unary,
     Var,
     While,
+    map_expression,
+    map_statements,
 )
-from kernelwright.env.compiler.ir.simplify import FALSE, simplify_procedure, whole
+from kernelwright.env.compiler.ir.simplify import FALSE, simplify, simplify_procedure, whole
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.sparse.assemble import Assembly
 from kernelwright.env.compiler.sparse.bound import Bound, Place
@@ -49,7 +51,7 @@ from kernelwright.env.compiler.sparse.concrete import (
     restricted,
 )
 from kernelwright.env.compiler.sparse.lattice import FULL, Point, points
-from kernelwright.env.compiler.sparse.levels.base import minus, one_after, plus
+from kernelwright.env.compiler.sparse.levels.base import minus, plus
 from kernelwright.env.compiler.sparse.minted import Minted
 from kernelwright.env.compiler.sparse.notation import (
     Access,
@@ -89,9 +91,20 @@ class _Lowering:
     def whole(self) -> Stmt:
         """The body of the procedure."""
         bound = Bound(self.program).located(self.program.accesses)
-        target = self.program.assignment.target
-        body = self.statement(self.program.concrete, bound, pending=True, target=target)
-        return self.assembly.around(body)
+        target, concrete = self.program.assignment.target, self.program.concrete
+        before: list[Stmt] = []
+        if self.program.shares(target) and self.is_left_before_values(concrete):
+            before = self.zero_values(target)
+        body = self.statement(concrete, bound, pending=not before, target=target)
+        return self.assembly.around(Block((*before, body)) if before else body)
+
+    def is_left_before_values(self, node: Concrete) -> bool:
+        """Whether the levels of the operand that the target shares are not the outermost loops."""
+        left = set(self.program.access_loops(self.sharer()))
+        while isinstance(node, Forall) and node.var in left:
+            left.remove(node.var)
+            node = node.body
+        return bool(left)
 
     # ---- statements
 
@@ -107,9 +120,7 @@ class _Lowering:
             case InOrder(body):
                 self.assembly.check_sequence(target, bound)
                 zero = self.zero(target, bound) if pending else []
-                rest = [
-                    self.statement(each, bound, pending=False, target=target) for each in body
-                ]
+                rest = [self.statement(each, bound, pending=False, target=target) for each in body]
                 return Block((*zero, *rest))
             case Where(consumer, producer, name):
                 return self.where(consumer, producer, name, bound, pending, target)
@@ -150,12 +161,18 @@ class _Lowering:
         if kept and not appended and not is_full:
             self.assembly.leaves_out(target)
         zero: list[Stmt] = []
-        if pending and not (appended or self.assembly.appends_below(target, bound)):
-            if not (kept and is_full):
-                zero, pending = self.zero(target, bound), False
+        if pending and not (kept and is_full) and not self.is_created(target, var, bound):
+            zero, pending = self.zero(target, bound), False
         loop = self.loops(var, body, steps, merged, bound, pending, target)
         closing = self.assembly.closing(target, var, bound) if appended else []
         return Block((*zero, loop, *closing))
+
+    def is_created(self, target: Access, var: str, bound: Bound) -> bool:
+        """Whether the target's elements only come to be in this loop or further in."""
+        if self.program.shares(target):
+            sharer = self.sharer()
+            return bound.place(sharer).depth < len(self.program.format(sharer.tensor).levels)
+        return self.assembly.appends(target, var) or self.assembly.appends_below(target, bound)
 
     def is_kept(self, var: str, target: Access) -> bool:
         """Whether a loop is over an index of the target."""
@@ -191,13 +208,9 @@ class _Lowering:
     def read(self, body: Concrete) -> tuple[Access, ...]:
         """All accesses that a statement reads, workspaces left out."""
         found = (a for each in assigns(body) for a in accesses(each.expression))
-        return tuple(
-            a for a in dict.fromkeys(found) if self.program.workspace(a.tensor) is None
-        )
+        return tuple(a for a in dict.fromkeys(found) if self.program.workspace(a.tensor) is None)
 
-    def lattice(
-        self, body: Concrete, steps: dict[Access, int], var: str
-    ) -> tuple[Point, ...]:
+    def lattice(self, body: Concrete, steps: dict[Access, int], var: str) -> tuple[Point, ...]:
         """The points of a variable's merge lattice.
 
         Raises:
@@ -288,16 +301,28 @@ class _Lowering:
     def one_iterator(self, inside: _Inside, access: Access) -> Stmt:
         """A loop over the positions of one level."""
         number, bound = inside.steps[access], inside.bound
-        name = self.names.new(inside.var)
-        position = self.position(access, number, bound, Var(name))
+        count = simplify(self.count(access, number, bound))
+        is_one = count == whole(1)
+        name = "" if is_one else self.names.new(inside.var)
+        position = self.position(access, number, bound, whole(0) if is_one else Var(name))
         value = self.coordinate(access, number, bound, position)
         kind, place = self.program.level(access, number), bound.place(access)
         now = bound.with_place(access, Place(number + 1, position))
         there = kind.present(bound.site(access, number), place.position, position)
         body = self.at(inside, now, value, frozenset((access,)))
-        if there is not None:
+        if there is not None and not self.is_harmless(access, number, inside):
             body = If(there, body)
-        return For(name, self.count(access, number, bound), body)
+        return body if is_one else For(name, count, body)
+
+    def is_harmless(self, access: Access, number: int, inside: _Inside) -> bool:
+        """Whether positions that hold no coordinate may be visited like others: their value is zero
+        and is only added, or the loops outside leave them out.
+        """
+        kind = self.program.level(access, number)
+        if kind.computed:
+            return access in inside.bound.trimmed
+        adds = all(each.accumulate for each in assigns(inside.body))
+        return kind.relaxes and adds and not self.assembly.appends(inside.target, inside.var)
 
     def listed(self, inside: _Inside, access: Access) -> Stmt:
         """A loop over the elements of a workspace that are in use."""
@@ -312,8 +337,36 @@ class _Lowering:
     def every_coordinate(self, inside: _Inside, point: Point) -> Stmt:
         """A loop over all coordinates."""
         name = self.names.new(inside.var)
-        body = self.at(inside, inside.bound, Var(name), point)
-        return For(name, self.program.extent(inside.var), body)
+        trim = self.trimmed(inside)
+        if trim is None:
+            body = self.at(inside, inside.bound, Var(name), point)
+            return For(name, self.program.extent(inside.var), body)
+        access, start, count = trim
+        now = inside.bound.with_trimmed(access)
+        return For(name, count, self.at(inside, now, plus(start, Var(name)), point))
+
+    def trimmed(self, inside: _Inside) -> tuple[Access, Expr, Expr] | None:
+        """The access that is stored by diagonals with its rows here, and of the diagonal at hand
+        the first row and the number of rows that have a column; None where it is not needed in
+        all that is computed.
+        """
+        for access in self.read(inside.body):
+            form = self.program.format(access.tensor)
+            for number in range(len(form.levels)):
+                addends = form.addends(number + 1)
+                if addends is None or self.program.loop(access, addends[1] - 1) != inside.var:
+                    continue
+                diagonal = inside.bound.index(self.program.loop(access, addends[0] - 1))
+                if diagonal is None or restricted(inside.body, {access}) is not None:
+                    continue
+                rows = self.program.extent(inside.var)
+                columns = self.program.extent(self.program.loop(access, number))
+                # column = diagonal + row - (rows - 1), from 0 to columns - 1
+                lead = minus(minus(rows, whole(1)), diagonal)
+                start = Binary("max", lead, whole(0))
+                end = Binary("min", plus(lead, columns), rows)
+                return access, start, minus(end, start)
+        return None
 
     def carried(self, inside: _Inside, merged: tuple[Point, ...]) -> Stmt:
         """A loop over all coordinates, with iterators that are carried along."""
@@ -331,7 +384,7 @@ class _Lowering:
             position = self.position(walker.access, walker.number, inside.bound, k)
             value = self.coordinate(walker.access, walker.number, inside.bound, position)
             end = self.count(walker.access, walker.number, inside.bound)
-            left = Binary("lt", k, end)
+            left = self.left(walker, inside.bound, end)
             has = Select(left, Binary("eq", value, Var(name)), FALSE)
             flags.append((walker.flag, has))
             tests[walker.access] = Load(walker.flag, ())
@@ -363,7 +416,7 @@ class _Lowering:
             alive: Expr | None = None
             for access in walkers:
                 if access in point:
-                    left = Binary("lt", Load(walkers[access].counter, ()), Load(ends[access], ()))
+                    left = self.left(walkers[access], inside.bound, Load(ends[access], ()))
                     alive = left if alive is None else Binary("and", alive, left)
             assert alive is not None
             below = tuple(p for p in merged if p <= point)
@@ -375,6 +428,15 @@ class _Lowering:
             out = _initialised(ends[access], count, out)
             out = _initialised(walkers[access].counter, whole(0), out)
         return out
+
+    def left(self, walker: _Walker, outside: Bound, end: Expr) -> Expr:
+        """Whether an iterator of a merge still stands at a coordinate."""
+        k, access, number = Load(walker.counter, ()), walker.access, walker.number
+        inside = Binary("lt", k, end)
+        position = self.position(access, number, outside, k)
+        kind, parent = self.program.level(access, number), outside.place(access).position
+        there = kind.present(outside.site(access, number), parent, position)
+        return inside if there is None else Select(inside, there, FALSE)
 
     def meeting(
         self, inside: _Inside, below: tuple[Point, ...], walkers: Sequence[tuple[_Walker, Expr]]
@@ -432,7 +494,9 @@ class _Lowering:
             )
         name = self.names.new(f"{walker.counter}_run")
         stop = Load(name, ())
-        here = self.coordinate(access, number, outside, self.position(access, number, outside, stop))
+        here = self.coordinate(
+            access, number, outside, self.position(access, number, outside, stop)
+        )
         more = Select(Binary("lt", stop, end), Binary("eq", here, now), FALSE)
         until = self.position(access, number, outside, stop)
         moved = bound.with_place(access, Place(number + 1, position, until))
@@ -480,13 +544,39 @@ class _Lowering:
             return Block(())
         now = bound.with_coordinate(inside.var, value)
         target = inside.target
+        now, search, scalars = self.located(inside, body, now, value, point)
         now, opening, after = self.assembly.entered(target, inside.var, now)
         now = now.located((*self.read(body), target))
         lowered = self.statement(body, now, pending=inside.pending, target=target)
         guard = now.guard(inside.var)
         if guard is not None:
             lowered = If(guard, lowered)
-        return Block((*opening, lowered, *after)) if opening or after else lowered
+        out = Block((*search, *opening, lowered, *after)) if search or opening or after else lowered
+        for scalar in scalars:
+            out = Allocate(_scalar(scalar), out)
+        return out
+
+    def located(
+        self, inside: _Inside, body: Concrete, now: Bound, value: Expr, point: Point
+    ) -> tuple[Bound, list[Stmt], list[str]]:
+        """Accesses that are found at a coordinate to which others have led, with the statements
+        that find them and their scalars.
+        """
+        search: list[Stmt] = []
+        scalars: list[str] = []
+        for access, number in inside.steps.items():
+            if access in point or access not in self.read(body):
+                continue
+            kind, place = self.program.level(access, number), now.place(access)
+            at = kind.locate(now.site(access, number), place.position, value)
+            fresh = {old: self.names.new(old) for old in at.scalars}
+            found = None if at.found is None else _renamed(at.found, fresh)
+            now = now.with_place(
+                access, Place(number + 1, _renamed(at.position, fresh), None, found)
+            )
+            search += [_renamed_in(each, fresh) for each in at.before]
+            scalars += fresh.values()
+        return now, search, scalars
 
     # ---- values
 
@@ -548,7 +638,8 @@ class _Lowering:
         if space is not None and space.listed:
             return self.assembly.insert(space, self.where_is(target, bound)[1], value)
         tensor, indices = self.where_is(target, bound)
-        return Store(tensor, indices, value, reduce)
+        written = Store(tensor, indices, value, reduce)
+        return self.assembly.value(written) if target == self.program.assignment.target else written
 
     def zero(self, target: Access, bound: Bound) -> list[Stmt]:
         """Zeros at all elements of the target under what is bound."""
@@ -562,23 +653,19 @@ class _Lowering:
                     name = self.names.new(f"{loop}z")
                     loops.append((name, self.program.extent(loop)))
                     now = now.with_coordinate(loop, Var(name))
-        if self.program.shares(target):
-            return self.zero_values(target, bound)
         now = now.located((target,))
         tensor, places = self.where_is(target, now)
         out: Stmt = Store(tensor, places, Const(0.0, self.program.dtype))
+        if target == self.program.assignment.target:
+            out = self.assembly.value(Store(tensor, places, Const(0.0, self.program.dtype)))
         for name, extent in reversed(loops):
             out = For(name, extent, out)
         return [out]
 
-    def zero_values(self, target: Access, bound: Bound) -> list[Stmt]:
-        """Zeros at the values of a target that shares a structure, as far as it is not bound."""
-        place = bound.place(self.sharer())
-        levels = len(self.program.format(self.sharer().tensor).levels)
-        zero = Const(0.0, self.program.dtype)
-        if place.depth == levels:
-            return [Store(f"{target.tensor}_vals", (place.position,), zero)]
+    def zero_values(self, target: Access) -> list[Stmt]:
+        """Zeros at all values of a target that shares a structure."""
         name = self.names.new("z")
+        zero = Const(0.0, self.program.dtype)
         store = Store(f"{target.tensor}_vals", (Var(name),), zero)
         return [For(name, self.program.stored(self.sharer()), store)]
 
@@ -620,6 +707,28 @@ class _Run:
         """The scalar found, then the body."""
         step = Store(self.name, (), whole(1), "add")
         return _initialised(self.name, self.start, Block((While(self.more, step), body)))
+
+
+def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
+    """An expression with other names of scalars."""
+
+    def change(part: Expr) -> Expr:
+        if isinstance(part, Load) and part.tensor in names:
+            return Load(names[part.tensor], part.indices)
+        return part
+
+    return map_expression(node, change)
+
+
+def _renamed_in(node: Stmt, names: Mapping[str, str]) -> Stmt:
+    """A statement with other names of scalars."""
+
+    def change(part: Stmt) -> Stmt:
+        if isinstance(part, Store) and part.tensor in names:
+            return replace(part, tensor=names[part.tensor])
+        return part
+
+    return map_statements(node, lambda e: _renamed(e, names), change)
 
 
 def _scalar(name: str, dtype: str = "int64") -> Tensor:

@@ -26,6 +26,11 @@ class SparseError(CompilerError):
     """A statement that cannot be lowered as it is: why, and what would help."""
 
 
+# The target's arrays are as large as ``counts`` says, or larger (exact); nothing is written beyond
+# them, and how much was needed is told (guarded); it is only told how much is needed (counts).
+ASSEMBLIES = ("exact", "guarded", "counts")
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A dense temporary over index variables; ``listed``, it remembers which of its elements are
@@ -43,8 +48,8 @@ class Program:
 
     ``sizes`` are those of index variables, ``counts`` the numbers of positions of levels whose
     storage decides them (``A2``), both whole-number expressions over ``extents``. ``structure``
-    names the operand whose levels the target shares: only values are written then. ``assembles``
-    says whether a sparse target's levels are written along with its values.
+    names the operand whose levels the target shares: only values are written then. ``assembly`` is
+    how a sparse target comes to be, one of `ASSEMBLIES`.
     """
 
     name: str
@@ -57,6 +62,7 @@ class Program:
     concrete: Concrete
     workspaces: tuple[Workspace, ...] = ()
     structure: str | None = None
+    assembly: str = "exact"
 
     def format(self, tensor: str) -> Format:
         """The format of an operand or of the target."""
@@ -114,6 +120,15 @@ class Program:
                 return f"{access.indices[mode]}i"
             case Diagonal():
                 return f"{access.tensor}_diagonal"
+
+    def access_loops(self, access: Access) -> tuple[str, ...]:
+        """The loop variables that an access is visited by."""
+        out = [loop for index in access.indices for loop in self.loops(index)]
+        for number in range(len(self.format(access.tensor).levels)):
+            loop = self.loop(access, number)
+            if loop not in access.indices:
+                out.append(loop)
+        return tuple(dict.fromkeys(out))
 
     def extent(self, variable: str) -> Expr:
         """The number of coordinates of a loop variable."""
@@ -180,6 +195,10 @@ class Program:
                 new = [] if self.shares(access) else self._arrays(access, role)
                 values = Tensor(f"{access.tensor}_vals", (self.stored(access),), self.dtype, role)
                 new.append(values)
+                if is_target and not self.shares(access) and self.assembly != "exact":
+                    levels = whole(len(self.format(access.tensor).levels))
+                    told = Tensor(f"{access.tensor}_counts", (levels,), "int64", role)
+                    new = [told] if self.assembly == "counts" else [*new, told]
             out += [each for each in new if each.name not in {known.name for known in out}]
         return tuple(out)
 
@@ -202,6 +221,6 @@ def plain_indices(program: Program, access: Access) -> tuple[str, ...]:
     return tuple(access.indices[mode] for mode in modes)
 
 
-def symbolic(tensor: str, number: int) -> Var:
-    """The extent that stands for the number of positions of a level (from 1)."""
-    return Var(f"{tensor}{number}_size")
+def symbolic(level: str) -> Var:
+    """The extent that stands for the number of positions of a level (``A2``)."""
+    return Var(f"{level}_size")

@@ -1,0 +1,171 @@
+"""Running a statement on tensors: arguments from operands, and the target from what comes back.
+
+A sparse target's size is found in one of two ways. ``count`` runs the loops twice, first only to
+count; ``grow`` starts from a guess with guarded writes and runs again if it was too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.env.compiler.ir.interpret import interpret
+from kernelwright.env.compiler.ir.nodes import Procedure, Var
+from kernelwright.env.compiler.sparse.build import program
+from kernelwright.env.compiler.sparse.format import Format, Mode
+from kernelwright.env.compiler.sparse.lower import lower
+from kernelwright.env.compiler.sparse.notation import Assignment, extents
+from kernelwright.env.compiler.sparse.parse import parse
+from kernelwright.env.compiler.sparse.program import Program, SparseError
+from kernelwright.env.compiler.sparse.storage import SparseTensor
+
+Operand: TypeAlias = SparseTensor | NDArray[Any]
+Runner: TypeAlias = Callable[
+    [Procedure, Mapping[str, NDArray[Any]], Mapping[str, int]], Mapping[str, NDArray[Any]]
+]
+WAYS = ("count", "grow")
+
+
+def evaluate(
+    statement: str | Assignment,
+    operands: Mapping[str, Operand],
+    target: str | Format = "dense",
+    *,
+    structure: str | None = None,
+    order: tuple[str, ...] | None = None,
+    way: str = "count",
+    guess: int = 16,
+    runner: Runner = interpret,
+    change: Callable[[Program], Program] = lambda found: found,
+) -> Operand:
+    """The target of a statement: a `SparseTensor`, or an array if its format is dense.
+
+    ``change`` rewrites the program before it is lowered, ``guess`` is how many positions of a level
+    ``grow`` starts from.
+
+    Raises:
+        SparseError: if an operand is missing, or the statement cannot be lowered.
+        NotationError: if sizes disagree.
+    """
+    if way not in WAYS:
+        raise SparseError(f"way: expected {' or '.join(WAYS)}, found {way!r}")
+    assignment = parse(statement) if isinstance(statement, str) else statement
+    shapes = {name: tuple(operand.shape) for name, operand in operands.items()}
+    formats: dict[str, str | Format] = {
+        name: operand.format
+        for name, operand in operands.items()
+        if isinstance(operand, SparseTensor)
+    }
+    name = assignment.target.tensor
+    if structure is None:
+        formats[name] = target
+    made = change(
+        program(assignment, formats, order=order, structure=structure, dtype=_dtype(operands))
+    )
+    values = {f"{v}_size": n for v, n in extents(assignment, shapes).items()}
+    arguments: dict[str, NDArray[Any]] = {}
+    for tensor, operand in operands.items():
+        if isinstance(operand, SparseTensor):
+            own = operand.arguments(tensor)
+            for level, _ in made.counts:
+                if f"{level}_crd" in own:
+                    values[f"{level}_size"] = own[f"{level}_crd"].size
+        else:
+            own = {tensor: np.transpose(operand, _modes(made, tensor))}
+        arguments |= own
+    shape = tuple(values[f"{v}_size"] for v in assignment.target.indices)
+    if made.is_plain(name):
+        out = runner(lower(made), arguments, _used(made, values))[name]
+        return np.transpose(out, np.argsort(_modes(made, name)))
+    if structure is not None:
+        like = operands[structure]
+        assert isinstance(like, SparseTensor)
+        found = runner(lower(made), arguments, _used(made, values))[f"{name}_vals"]
+        return SparseTensor(like.format, like.shape, like.arrays, found)
+    return _assembled(made, arguments, values, shape, way, guess, runner)
+
+
+def _assembled(
+    made: Program,
+    arguments: Mapping[str, NDArray[Any]],
+    values: dict[str, int],
+    shape: tuple[int, ...],
+    way: str,
+    guess: int,
+    runner: Runner,
+) -> SparseTensor:
+    name = made.assignment.target.tensor
+    form = made.format(name)
+    own = [level for level, _ in made.counts if level[: len(name)] == name]
+    own = [level for level in own if level[len(name) :].isdecimal()]
+    if way == "count":
+        counting = replace(made, assembly="counts", counts=_free(made, own))
+        told = runner(lower(counting), arguments, _used(counting, values))[f"{name}_counts"]
+        return _exact(made, arguments, _with_counts(own, name, values, told), shape, runner)
+    tried = {**values, **{f"{level}_size": guess for level in own}}
+    guarded = replace(made, assembly="guarded")
+    while True:
+        out = runner(lower(guarded), arguments, _used(guarded, tried))
+        needed = _with_counts(own, name, tried, out[f"{name}_counts"])
+        if all(needed[f"{level}_size"] <= tried[f"{level}_size"] for level in own):
+            return _tensor(made, form, shape, out)
+        tried = {k: max(2 * n, needed[k]) if needed[k] > n else n for k, n in tried.items()}
+
+
+def _exact(
+    made: Program,
+    arguments: Mapping[str, NDArray[Any]],
+    values: dict[str, int],
+    shape: tuple[int, ...],
+    runner: Runner,
+) -> SparseTensor:
+    out = runner(lower(made), arguments, _used(made, values))
+    return _tensor(made, made.format(made.assignment.target.tensor), shape, out)
+
+
+def _tensor(
+    made: Program, form: Format, shape: tuple[int, ...], out: Mapping[str, NDArray[Any]]
+) -> SparseTensor:
+    """The target from a kernel's outputs, checked."""
+    name = made.assignment.target.tensor
+    arrays: dict[int, dict[str, NDArray[Any]]] = {}
+    for number in range(1, len(form.levels) + 1):
+        prefix = f"{name}{number}_"
+        arrays[number] = {k[len(prefix) :]: v for k, v in out.items() if k.startswith(prefix)}
+    return SparseTensor.checked(form, shape, arrays, out[f"{name}_vals"])
+
+
+def _with_counts(
+    own: list[str], name: str, values: Mapping[str, int], told: NDArray[Any]
+) -> dict[str, int]:
+    counts = {f"{level}_size": int(told[int(level[len(name) :]) - 1]) for level in own}
+    return {**values, **counts}
+
+
+def _free(made: Program, own: list[str]) -> tuple[tuple[str, Any], ...]:
+    """Counts as they are, those of the target as extents that nothing needs."""
+    return tuple((level, Var(f"{level}_size") if level in own else n) for level, n in made.counts)
+
+
+def _used(made: Program, values: Mapping[str, int]) -> dict[str, int]:
+    return {extent: values.get(extent, 0) for extent in made.extents}
+
+
+def _modes(made: Program, tensor: str) -> tuple[int, ...]:
+    """The modes of a dense tensor in the order of its storage."""
+    levels = made.format(tensor).levels
+    return tuple(dimension.mode for _, dimension in levels if isinstance(dimension, Mode))
+
+
+def _dtype(operands: Mapping[str, Operand]) -> str:
+    found = {
+        str((o.values if isinstance(o, SparseTensor) else o).dtype): n for n, o in operands.items()
+    }
+    if len(found) != 1:
+        listed = ", ".join(f"{dtype} ({name})" for dtype, name in found.items()) or "none"
+        raise SparseError(f"expected operands of one dtype, found {listed}")
+    return next(iter(found))
