@@ -268,8 +268,8 @@ def _subset(size: int, count: int, rng: np.random.Generator) -> Whole:
 
 def _weighted(ends: NDArray[np.float64], size: int, rng: np.random.Generator) -> Whole:
     """Numbers of intervals up to ``ends``, each as likely as it is long."""
-    found = np.searchsorted(ends, rng.random(size) * ends[-1], side="right")
-    return np.minimum(found, ends.size - 1).astype(np.int64)
+    found: Whole = np.searchsorted(ends, rng.random(size) * ends[-1], side="right")
+    return np.minimum(found, ends.size - 1)
 
 
 def _band(rows: int, cols: int, half_bandwidth: int) -> Coordinates:
