@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
+    While,
 )
 from kernelwright.env.compiler.poly.normal import operands
 
@@ -72,6 +73,8 @@ class _Writer:
                 return f"{{{kind} {self._number(var)}<{count} {self._statement(body)}}}"
             case If(condition, then):
                 return f"{{if {self._expr(condition)} {self._statement(then)}}}"
+            case While(condition, body):
+                return f"{{while {self._expr(condition)} {self._statement(body)}}}"
             case Block(body):
                 return f"{{{''.join(map(self._statement, body))}}}"
             case Allocate(tensor, body):

@@ -36,6 +36,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
+    While,
     children,
     statements,
     walk,
@@ -105,7 +106,7 @@ def _valued(procedure: Procedure) -> frozenset[str]:
         match node:
             case For(_, extent, _, _):
                 found |= _loaded(extent)
-            case If(condition, _):
+            case If(condition, _) | While(condition, _):
                 found |= _loaded(condition)
             case Store():
                 stores.append(node)
@@ -208,6 +209,13 @@ class _Addresses(Writer):
                 self._reads(condition)
                 with self.braces(f"if ({self.expressions.scalar(condition, LOOSE)})"):
                     self.statement(then)
+            case While(condition, body):
+                # The test that fails reads, too.
+                with self.braces("for (;;)"):
+                    self._reads(condition)
+                    text = self.expressions.scalar(condition)
+                    self.line(f"if (!{text}) break;")
+                    self.statement(body)
             case Block(items):
                 for item in items:
                     self.statement(item)

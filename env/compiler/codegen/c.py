@@ -40,6 +40,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
+    While,
 )
 from kernelwright.env.compiler.ir.queries import has_loads
 from kernelwright.env.compiler.runtime.call import Argument, Size, prototype
@@ -104,6 +105,12 @@ class _Statements:
             case If(condition, then):
                 with self._writer.braces(f"if ({self._expressions.scalar(condition, LOOSE)})"):
                     self.statement(then)
+            case While(condition, body):
+                with (
+                    self._temporaries.outside(node),
+                    self._writer.braces(f"while ({self._expressions.scalar(condition, LOOSE)})"),
+                ):
+                    self.statement(body)
             case Block(items):
                 for item in items:
                     self.statement(item)

@@ -36,6 +36,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
+    While,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import temporaries
@@ -73,7 +74,7 @@ def _place(node: Stmt, taken: int, found: dict[str, Place]) -> None:
             place, size = _of(tensor, body, taken)
             found[tensor.name] = place
             _place(body, taken + size, found)
-        case For(_, _, body, _) | Call(_, body):
+        case For(_, _, body, _) | While(_, body) | Call(_, body):
             _place(body, taken, found)
         case If(_, then):
             _place(then, taken, found)
@@ -183,7 +184,7 @@ def heap_inside(node: Stmt, where: Mapping[str, Place]) -> Iterator[Tensor]:
             if where[tensor.name].memory == "heap":
                 yield tensor
             yield from heap_inside(body, where)
-        case For(_, _, body, _) | Call(_, body):
+        case For(_, _, body, _) | While(_, body) | Call(_, body):
             yield from heap_inside(body, where)
         case If(_, then):
             yield from heap_inside(then, where)

@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Prefetch,
     Stmt,
     Store,
+    While,
     map_statements,
     substitute,
 )
@@ -46,7 +47,7 @@ def written(
         case For(_, extent, body, LoopKind.UNROLLED):
             times = number(extent) or 1
             return written(body, copies * times, lanes=lanes, registers=registers)
-        case For(_, _, body, _) | Call(_, body):
+        case For(_, _, body, _) | While(_, body) | Call(_, body):
             return written(body, copies, lanes=lanes, registers=registers)
         case If(condition, then):
             count = written(then, copies, lanes=lanes, registers=registers)

@@ -32,6 +32,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
+    While,
     map_expression,
     map_statements,
     statements,
@@ -109,7 +110,7 @@ def _fission(loop: For, body: Stmt) -> Stmt:
                 return (name, (own, *indices)) if name == tensor.name else (name, indices)
 
             return Allocate(expanded, _fission(loop, _accessed(inside, indexed)))
-    found = body.kind.value if isinstance(body, For) else "call"
+    found = body.kind.value if isinstance(body, For) else type(body).__name__.lower()
     raise CodegenError(f"expected no barrier under a {found} in thread loop {loop.var}, found one")
 
 
@@ -191,6 +192,9 @@ def _spread(node: Stmt, var: str, count: int, own: frozenset[str]) -> Stmt:
                 copy = replace(tensor, name=names.thread_copy(tensor.name, i))
                 inside = Allocate(copy, inside)
             return inside
+        case While() if _has_barrier(node):
+            reason = f"expected no barrier under a while in loop {var} over virtual threads"
+            raise CodegenError(f"{reason}, found one")
         case Barrier():
             return node
     return Block(tuple(_copy(node, var, i, own) for i in range(count)))

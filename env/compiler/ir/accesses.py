@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
@@ -15,10 +16,12 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Unary,
+    While,
     children,
 )
 from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.ir.simplify import EMPTY
+from kernelwright.env.compiler.ir.whiles import Numbers, as_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,15 @@ def distinct(found: Iterable[Access]) -> list[Access]:
 
 def accesses(statement: Stmt) -> Iterator[Access]:
     """Every access of a statement, in program order."""
-    yield from _accesses(statement, (), ())
+    yield from _accesses(statement, (), (), count())
 
 
-def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
+def _accesses(
+    node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...], numbers: Numbers
+) -> Iterator[Access]:
+    if isinstance(node, While):
+        # The loop is around its condition, too: every iteration reads that, and one more does.
+        loops = (*loops, as_loop(numbers))
     for expression in _expressions(node):
         yield from reads_of(expression, loops, conditions)
     match node:
@@ -55,12 +63,12 @@ def _accesses(node: Stmt, loops: tuple[For, ...], conditions: tuple[Expr, ...]) 
         case For(var, extent, body, kind):
             # Without its body, which makes loops dear to compare.
             bare = For(var, extent, EMPTY, kind)
-            yield from _accesses(body, (*loops, bare), conditions)
-        case If(condition, then):
-            yield from _accesses(then, loops, (*conditions, condition))
+            yield from _accesses(body, (*loops, bare), conditions, numbers)
+        case If(condition, then) | While(condition, then):
+            yield from _accesses(then, loops, (*conditions, condition), numbers)
         case _:
             for child in below(node):
-                yield from _accesses(child, loops, conditions)
+                yield from _accesses(child, loops, conditions, numbers)
 
 
 def _expressions(node: Stmt) -> tuple[Expr, ...]:
@@ -70,7 +78,7 @@ def _expressions(node: Stmt) -> tuple[Expr, ...]:
             return (*indices, value)
         case For(_, extent, _, _):
             return (extent,)
-        case If(condition, _):
+        case If(condition, _) | While(condition, _):
             return (condition,)
     return ()
 

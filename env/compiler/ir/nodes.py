@@ -172,6 +172,17 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
+class While:
+    """``body`` again and again as long as the condition holds, which is tested before each time:
+    how two sorted lists of coordinates are merged. Its iterations run in order, and nobody knows
+    beforehand how many there are.
+    """
+
+    condition: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Statements in order."""
 
@@ -215,7 +226,7 @@ class Call:
     body: Stmt
 
 
-Stmt: TypeAlias = Store | For | If | Block | Allocate | Barrier | Prefetch | Call
+Stmt: TypeAlias = Store | For | If | While | Block | Allocate | Barrier | Prefetch | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +334,8 @@ def map_statements(
             )
         case If(condition, then):
             rebuilt = If(expression(condition), map_statements(then, expression, statement))
+        case While(condition, body):
+            rebuilt = While(expression(condition), map_statements(body, expression, statement))
         case Block(body):
             rebuilt = Block(tuple(map_statements(s, expression, statement) for s in body))
         case Allocate(tensor, body):
@@ -342,7 +355,7 @@ def statements(node: Stmt) -> Iterator[Stmt]:
     """The statement and all below it, in program order."""
     yield node
     match node:
-        case For(_, _, body, _) | Allocate(_, body) | Call(_, body):
+        case For(_, _, body, _) | While(_, body) | Allocate(_, body) | Call(_, body):
             yield from statements(body)
         case If(_, then):
             yield from statements(then)

@@ -11,6 +11,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Procedure,
     Stmt,
+    While,
 )
 
 Path = tuple[Stmt, ...]
@@ -33,7 +34,7 @@ def path_to(root: Procedure | Stmt, wanted: str | Stmt) -> Path:
 def below(node: Stmt) -> tuple[Stmt, ...]:
     """The statements directly inside a statement."""
     match node:
-        case For() | Allocate() | Call():
+        case For() | While() | Allocate() | Call():
             return (node.body,)
         case If(_, then):
             return (then,)

@@ -28,6 +28,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
+    While,
 )
 
 _INFIX = {
@@ -77,6 +78,8 @@ def _lines(node: Stmt, level: int) -> list[str]:
             return [f"{pad}for {var} in {print_expr(extent)}:{note}", *_lines(body, level + 1)]
         case If(condition, then):
             return [f"{pad}if {print_expr(condition)}:", *_lines(then, level + 1)]
+        case While(condition, body):
+            return [f"{pad}while {print_expr(condition)}:", *_lines(body, level + 1)]
         case Block(body):
             return [line for item in body for line in _lines(item, level)] or [f"{pad}pass"]
         case Allocate(tensor, body):

@@ -9,7 +9,8 @@ up until none applies.
     min(x, x), max(x, x)                        →   x
     true and c, c and true, false or c          →   c;   false and c → false;   true or c → true
     select(true, a, b) → a;   select(false, a, b) → b
-    if true: s → s;   if false: s → nothing;   for v in 0: s → nothing
+    if true: s → s;   if false: s → nothing;   for v in 0: s → nothing;
+    while false: s → nothing
 
 Floating-point expressions are left alone: x + 0 is not x for x = -0, and folding would round
 differently from the target.
@@ -35,6 +36,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Unary,
     Var,
+    While,
     children,
     map_statements,
     rebuild,
@@ -227,6 +229,8 @@ def _prune(node: Stmt) -> Stmt:
         case If(Const(a, "bool"), then):
             return then if a else EMPTY
         case If(_, then) if then == EMPTY:
+            return EMPTY
+        case While(Const(False, "bool"), _):
             return EMPTY
         case For(_, extent, body, _) if body == EMPTY or _is(extent, 0):
             return EMPTY

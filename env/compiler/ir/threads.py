@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.ir.evaluate import Elements, InterpretError, Memory, evaluate
-from kernelwright.env.compiler.ir.execute import execute
+from kernelwright.env.compiler.ir.execute import execute, while_holds
 from kernelwright.env.compiler.ir.levels import (
     BLOCK_SCOPES,
     OWN_SCOPES,
@@ -35,6 +35,7 @@ from kernelwright.env.compiler.ir.nodes import (
     LoopKind,
     Stmt,
     Tensor,
+    While,
     statements,
 )
 from kernelwright.env.compiler.ir.races import RaceError, Use, Watch
@@ -105,6 +106,9 @@ class Grid:
             case If(condition, then):
                 if evaluate(condition, variables, memory):
                     self._launcher(then, block, watch)
+            case While(_, body):
+                for _ in while_holds(node, variables, memory):
+                    self._launcher(body, block, watch if block else Watch())
             case Block(items):
                 for item in items:
                     self._launcher(item, block, watch if block else Watch())
@@ -231,6 +235,9 @@ class _Thread:
             case If(condition, then):
                 if evaluate(condition, variables, memory):
                     yield from self.run(then, variables, memory, bound)
+            case While(_, body):
+                for _ in while_holds(node, variables, memory):
+                    yield from self.run(body, variables, memory, bound)
             case Block(items):
                 for item in items:
                     yield from self.run(item, variables, memory, bound)

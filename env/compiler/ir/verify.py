@@ -38,6 +38,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Unary,
     Var,
+    While,
 )
 from kernelwright.env.compiler.ir.queries import has_loads
 
@@ -150,6 +151,11 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
             if type_of(condition, here) != "bool":
                 raise VerifyError(here.where, "a condition", type_of(condition, here))
             _statement(then, here, taken)
+        case While(condition, body):
+            here = scope.under("while")
+            if type_of(condition, here) != "bool":
+                raise VerifyError(here.where, "a condition", type_of(condition, here))
+            _statement(body, here, taken)
         case Block(body):
             for i, item in enumerate(body):
                 _statement(item, scope.under(str(i)) if len(body) > 1 else scope, taken)

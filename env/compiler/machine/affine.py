@@ -15,6 +15,7 @@ from kernelwright.env.compiler.ir.intervals import interval as values_of
 from kernelwright.env.compiler.ir.linear import Linear, as_term, linear
 from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Var
 from kernelwright.env.compiler.ir.queries import has_loads, variables_of
+from kernelwright.env.compiler.ir.whiles import UNKNOWN
 
 Trips = Mapping[str, float]
 
@@ -93,6 +94,8 @@ def mean(node: Expr, trips: Trips, loaded: float) -> float:
     """The mean of a whole-number expression over the loops in ``trips``; ``loaded`` stands for what
     is read from memory.
     """
+    if node == UNKNOWN:
+        return loaded
     match node:
         case Const(value, _):
             return float(value)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.ir.whiles import written_as_loops
 from kernelwright.env.compiler.machine.footprint import Crossing, crossings
 from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import read_nest
@@ -178,13 +179,16 @@ def estimate(
 ) -> CpuEstimate:
     """The time of a scheduled procedure on ``threads`` cores, from cold caches.
 
-    Loops whose extent is read from memory are taken to run ``loaded_trips`` times.
+    Loops whose extent is read from memory, and every `While`, are taken to run ``loaded_trips``
+    times.
 
     Raises:
         EstimateError: if an extent is not a number.
     """
     peeling = Peeling(machine.peeled_trips, machine.peeled_copies)
-    written = OuterLanes(machine.auto_vector_bytes).apply(peeling.apply(procedure))
+    written = OuterLanes(machine.auto_vector_bytes).apply(
+        peeling.apply(written_as_loops(procedure))
+    )
     nest = read_nest(written, loaded_trips)
     costs = [core_cost(phase, nest, machine, threads) for phase in nest.phases]
     crossing = crossings(nest, machine.caches)

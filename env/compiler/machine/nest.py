@@ -27,6 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Store,
+    While,
     loops,
     walk,
 )
@@ -161,6 +162,8 @@ def _accesses(
             yield from reads(condition)
             passed = guards.inside(condition, trips)
             yield from _accesses(then, around, passed, phase, arrays, trips)
+        case While():
+            raise AssertionError("whiles are loops: written_as_loops")
         case Block(items):
             for item in items:
                 yield from _accesses(item, around, guards, phase, arrays, trips)

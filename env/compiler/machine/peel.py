@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Procedure,
     Stmt,
     Store,
+    While,
 )
 
 
@@ -54,6 +55,8 @@ class Peeling:
                 counts = [count for _, count in visited if count is not None]
                 total = sum(counts) if len(counts) == len(visited) else None
                 return Block(tuple(item for item, _ in visited)), total
+            case While():
+                raise AssertionError("whiles are loops: written_as_loops")
             case For():
                 return self._loop(node)
             case _:

@@ -20,10 +20,13 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Unary,
+    While,
     children,
     loops,
 )
+from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.machine.domains import Domain, Points, count
+from kernelwright.env.compiler.machine.nest import EstimateError
 
 AT_ONCE = frozenset(kind for kind in LoopKind if kind not in (LoopKind.SERIAL, LoopKind.UNROLLED))
 
@@ -133,6 +136,9 @@ def stores_of(node: Stmt, domain: Domain) -> Iterator[tuple[Store, Domain]]:
             yield from stores_of(body, domain.inside(var, extent))
         case If(condition, then):
             yield from stores_of(then, domain.where(condition))
+        case While(condition, _):
+            found = f"while {print_expr(condition)}"
+            raise EstimateError(f"expected loops of known extents, found {found}")
         case Block(items):
             for item in items:
                 yield from stores_of(item, domain)

@@ -27,6 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Unary,
+    While,
     children,
     statements,
 )
@@ -136,6 +137,8 @@ class _Straightening:
                 pinned = at.pinned or mentions(condition, *at.moving)
                 guards = at.guards.inside(condition, trips)
                 self.visit(then, replace(at, guards=guards, pinned=pinned))
+            case While():
+                raise AssertionError("whiles are loops: written_as_loops")
             case Block(items):
                 for item in items:
                     self.visit(item, at)

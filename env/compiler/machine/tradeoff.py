@@ -25,6 +25,7 @@ from kernelwright.env.compiler.ir.nodes import (
     If,
     Procedure,
     Stmt,
+    While,
     loops,
     map_statements,
     statements,
@@ -128,7 +129,7 @@ def _used_extents(procedure: Procedure) -> Iterator[str]:
     mentioned: list[Expr] = [size for t in tensors_by_name(procedure).values() for size in t.shape]
     for node in statements(procedure.body):
         mentioned += (node.extent,) if isinstance(node, For) else ()
-        mentioned += (node.condition,) if isinstance(node, If) else ()
+        mentioned += (node.condition,) if isinstance(node, If | While) else ()
     names = {name for size in mentioned for name in variables_of(size)}
     return (name for name in procedure.extents if name in names)
 
@@ -162,7 +163,7 @@ def _peak(node: Stmt, extents: Mapping[str, int]) -> dict[str, int]:
         case Block(items):
             found = [_peak(item, extents) for item in items]
             return max(found, key=lambda peak: sum(peak.values()), default={})
-        case For(_, _, body, _) | Call(_, body):
+        case For(_, _, body, _) | While(_, body) | Call(_, body):
             return _peak(body, extents)
         case If(_, then):
             return _peak(then, extents)

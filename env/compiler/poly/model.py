@@ -3,8 +3,9 @@ writes, and when it runs.
 
 Instances are named S0, S1, … in program order. What is not affine (an index loaded from memory, a
 product of variables) is covered from above: such an access may touch any element, such a condition
-holds everywhere. So an analysis can refuse too much, never too little. A temporary has, in front of
-its own indices, those of the loops around its allocation: every iteration has its own.
+holds everywhere; a `While` is a loop whose extent is of that kind (`ir.whiles`). So an analysis can
+refuse too much, never too little. A temporary has, in front of its own indices, those of the loops
+around its allocation: every iteration has its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import assert_never
 
 import islpy as isl
@@ -33,8 +35,10 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Unary,
     Var,
+    While,
     walk,
 )
+from kernelwright.env.compiler.ir.whiles import Numbers, as_loop
 
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "!="}
 # Loop variables by name, places among siblings, and affine expressions where an order has them.
@@ -44,14 +48,14 @@ Position = tuple[str | int | Expr, ...]
 
 def isl_name(variable: str) -> str:
     """A variable's or extent's name in isl's texts, where ``floor`` or ``and`` alone mean
-    something.
+    something. isl drops primes: a `While`'s variable begins with another letter instead.
     """
-    return f"v_{variable}"
+    return f"w_{variable[:-1]}" if variable.endswith("'") else f"v_{variable}"
 
 
 def variable_name(name: str) -> str:
     """The variable or extent that isl knows by a name."""
-    return name.removeprefix("v_")
+    return f"{name.removeprefix('w_')}'" if name.startswith("w_") else name.removeprefix("v_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +317,7 @@ def mattering(loops: tuple[For, ...], roots: tuple[Expr, ...]) -> tuple[For, ...
 def build_model(procedure: Procedure) -> Model:
     """The model of a procedure."""
     found: list[Instance] = []
-    _collect(procedure.body, (), (), (0,), (), found)
+    _collect(procedure.body, (), (), (0,), (), found, count())
     return Model(tuple(found), procedure.extents)
 
 
@@ -324,23 +328,30 @@ def _collect(
     position: Position,
     private: tuple[tuple[str, tuple[str, ...]], ...],
     found: list[Instance],
+    numbers: Numbers,
 ) -> None:
     match node:
         case Store():
             name = f"S{len(found)}"
             found.append(Instance(name, node, around, conditions, position, private))
         case For(var, _, body, _):
-            _collect(body, (*around, node), conditions, (*position, var, 0), private, found)
+            _collect(
+                body, (*around, node), conditions, (*position, var, 0), private, found, numbers
+            )
         case If(condition, then):
-            _collect(then, around, (*conditions, condition), position, private, found)
+            _collect(then, around, (*conditions, condition), position, private, found, numbers)
+        case While(condition, body):
+            loop = as_loop(numbers)
+            inside = (*around, loop), (*conditions, condition), (*position, loop.var, 0)
+            _collect(body, *inside, private, found, numbers)
         case Block(items):
             for place, item in enumerate(items):
-                _collect(item, around, conditions, (*position, place), private, found)
+                _collect(item, around, conditions, (*position, place), private, found, numbers)
         case Allocate(tensor, body):
             own = (tensor.name, tuple(loop.var for loop in around))
-            _collect(body, around, conditions, position, (*private, own), found)
+            _collect(body, around, conditions, position, (*private, own), found, numbers)
         case Call(_, body):
-            _collect(body, around, conditions, position, private, found)
+            _collect(body, around, conditions, position, private, found, numbers)
         case Barrier() | Prefetch():
             pass
         case _:

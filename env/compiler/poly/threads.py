@@ -8,8 +8,10 @@ positions give; that a barrier is a point of a time that all threads of a block 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 
 import islpy as isl
 
@@ -28,10 +30,12 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
+    While,
     statements,
 )
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.whiles import Numbers, as_loop
 from kernelwright.env.compiler.poly.dependence import Conflict, counterexample
 from kernelwright.env.compiler.poly.distance import meets_within
 from kernelwright.env.compiler.poly.elements import touches
@@ -45,6 +49,9 @@ from kernelwright.env.compiler.poly.model import (
     time_text,
 )
 
+# What `isl_name` begins a variable with.
+_VARIABLE = re.compile("[vw]_")
+
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
@@ -55,25 +62,35 @@ class Meeting:
     position: Position
 
 
-def meetings(
-    node: Stmt,
-    loops: tuple[For, ...] = (),
-    conditions: tuple[Expr, ...] = (),
-    position: Position = (0,),
-) -> Iterator[Meeting]:
+def meetings(node: Stmt) -> Iterator[Meeting]:
     """The barriers in a statement; positions are as those of a model's instances."""
+    yield from _meetings(node, (), (), (0,), count())
+
+
+def _meetings(
+    node: Stmt,
+    loops: tuple[For, ...],
+    conditions: tuple[Expr, ...],
+    position: Position,
+    numbers: Numbers,
+) -> Iterator[Meeting]:
     match node:
         case Barrier():
             yield Meeting(loops, conditions, position)
         case For(var, _, body, _):
-            yield from meetings(body, (*loops, node), conditions, (*position, var, 0))
+            inside = (*loops, node), conditions, (*position, var, 0)
+            yield from _meetings(body, *inside, numbers)
         case If(condition, then):
-            yield from meetings(then, loops, (*conditions, condition), position)
+            yield from _meetings(then, loops, (*conditions, condition), position, numbers)
+        case While(condition, body):
+            loop = as_loop(numbers)
+            inside = (*loops, loop), (*conditions, condition), (*position, loop.var, 0)
+            yield from _meetings(body, *inside, numbers)
         case Block(items):
             for place, item in enumerate(items):
-                yield from meetings(item, loops, conditions, (*position, place))
+                yield from _meetings(item, loops, conditions, (*position, place), numbers)
         case Allocate(_, body) | Call(_, body):
-            yield from meetings(body, loops, conditions, position)
+            yield from _meetings(body, loops, conditions, position, numbers)
 
 
 def unordered(launch: Procedure) -> Conflict | None:
@@ -246,7 +263,9 @@ def _compact(rows: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[s
     length = max(len(time) for _, time in rows)
     padded = [(*time, *["0"] * (length - len(time))) for _, time in rows]
     differing = [
-        i for i in range(length) if len({time[i] for time in padded}) > 1 or "v_" in padded[0][i]
+        i
+        for i in range(length)
+        if len({time[i] for time in padded}) > 1 or _VARIABLE.search(padded[0][i])
     ]
     return [
         (text, tuple(time[i] for i in differing))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from typing import TypeAlias
 
 import islpy as isl
@@ -26,7 +27,9 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
+    While,
 )
+from kernelwright.env.compiler.ir.whiles import Numbers, as_loop
 from kernelwright.env.compiler.poly.model import (
     Position,
     affine_text,
@@ -61,7 +64,7 @@ Known: TypeAlias = Mapping[str, tuple[Tensor, tuple[str, ...]]]
 def accesses_of(procedure: Procedure) -> tuple[Access, ...]:
     """Every access of a procedure, in program order."""
     known: Known = {t.name: (t, ()) for t in procedure.tensors}
-    return tuple(_timed(procedure.body, (), (), (0,), known))
+    return tuple(_timed(procedure.body, (), (), (0,), known, count()))
 
 
 def elements(
@@ -139,6 +142,7 @@ def _timed(
     conditions: tuple[Expr, ...],
     position: Position,
     known: Known,
+    numbers: Numbers,
 ) -> Iterator[Access]:
     """Every access; beside what `ir.accesses` has, its place in program order and its store."""
     of = node if isinstance(node, Store) else None
@@ -160,15 +164,21 @@ def _timed(
             yield Access(tensor, own, *place, is_write=True, store=of)
         case For(var, extent, body, _):
             yield from reads(extent)
-            yield from _timed(body, (*loops, node), conditions, (*position, var, 0), known)
+            yield from _timed(body, (*loops, node), conditions, (*position, var, 0), known, numbers)
         case If(condition, then):
             yield from reads(condition)
-            yield from _timed(then, loops, (*conditions, condition), position, known)
+            yield from _timed(then, loops, (*conditions, condition), position, known, numbers)
+        case While(condition, body):
+            # Every iteration reads the condition, and one more does: also that is inside the loop.
+            loop = as_loop(numbers)
+            loops, position = (*loops, loop), (*position, loop.var, 0)
+            yield from reads(condition)
+            yield from _timed(body, loops, (*conditions, condition), position, known, numbers)
         case Block(items):
             for at, item in enumerate(items):
-                yield from _timed(item, loops, conditions, (*position, at), known)
+                yield from _timed(item, loops, conditions, (*position, at), known, numbers)
         case Allocate(tensor, body):
             inside = {**known, tensor.name: (tensor, tuple(loop.var for loop in loops))}
-            yield from _timed(body, loops, conditions, position, inside)
+            yield from _timed(body, loops, conditions, position, inside, numbers)
         case Call(_, body):
-            yield from _timed(body, loops, conditions, position, known)
+            yield from _timed(body, loops, conditions, position, known, numbers)

@@ -26,6 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
+    While,
     map_expression,
     statements,
 )
@@ -138,6 +139,8 @@ def rewritten(
                 return For(var, extent, statement(body, {**known, var: extent}), kind)
             case If(condition, then):
                 return If(expression(condition, known), statement(then, known))
+            case While(condition, body):
+                return While(expression(condition, known), statement(body, known))
             case Block(items):
                 return Block(tuple(statement(item, known) for item in items))
             case Allocate(local, body):

@@ -22,6 +22,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Var,
+    While,
     children,
     rebuild,
     substitute,
@@ -130,6 +131,8 @@ class _Known:
             case If(condition, then):
                 kept = [part for part in conditions_of(condition) if not self._holds(part, ranges)]
                 return guarded(kept, self.statement(then, ranges))
+            case While(_, body):
+                return replace(node, body=self.statement(body, ranges))
             case Block(items):
                 return Block(tuple(self.statement(item, ranges) for item in items))
             case Allocate(tensor, body):

@@ -30,6 +30,7 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
 from kernelwright.env.compiler.schedule.calls import check_calls
 from kernelwright.env.compiler.schedule.threads import check_threads
+from kernelwright.env.compiler.schedule.whole import check_whiles
 
 _UNORDERED = (LoopKind.PARALLEL, LoopKind.VECTORIZED, *BLOCK_KINDS)
 
@@ -150,6 +151,7 @@ def check_kinds(op: str, procedure: Procedure) -> Procedure:
         ScheduleError: if a loop carries one, with two of its iterations; or as `check_threads` and
             `check_calls` do.
     """
+    check_whiles(op, procedure)
     for part in parts(procedure):
         for loop in loops(part):
             if loop.kind in _UNORDERED:

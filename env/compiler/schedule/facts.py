@@ -28,6 +28,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Unary,
     Var,
+    While,
     children,
     rebuild,
     walk,
@@ -144,6 +145,8 @@ def facts_at(procedure: Procedure, loop: str) -> Facts:
                 return facts if var == loop else find(body, facts.inside(node))
             case If(condition, then):
                 return find(then, facts.given(condition))
+            case While(condition, body):
+                return find(body, facts.given(condition))
             case Allocate(_, body) | Call(_, body):
                 return find(body, facts)
             case Block(items):

@@ -6,6 +6,7 @@ from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Binary, Expr, For, If, Procedure, Stmt, Var
 from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.ir.whiles import has_while
 from kernelwright.env.compiler.schedule.defaults import (
     fused_name,
     spare_fused,
@@ -82,6 +83,9 @@ def split(
             "split", f"expected {factor} to divide the extent of {loop}, found {extent}"
         )
     no_loads("split", f"the extent of {loop}", found.extent)
+    if tail in ("round_up", "shift_inwards") and has_while(procedure.body):
+        reason = f"{tail}: expected no while in the procedure, whose iterations may not run again"
+        raise ScheduleError("split", reason)
     blocks = Binary("floordiv", Binary("add", found.extent, whole(factor - 1)), whole(factor))
     start: Expr = Binary("mul", Var(outer), whole(factor))
     if tail == "round_up" and not divides:

@@ -17,6 +17,7 @@ from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, LimitError, limited
 from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.decision import read_decision
+from kernelwright.env.compiler.schedule.whole import check_whiles
 from kernelwright.env.types import Directive, Scalar
 
 Trace = tuple[Directive, ...]
@@ -48,6 +49,7 @@ def apply(procedure: Procedure, directive: Directive) -> Procedure:
         read_decision(directive)
         return procedure
     function = directive_function(directive.op)
+    check_whiles(directive.op, procedure)
     signature = inspect.signature(function)
     try:
         bound = signature.bind(procedure, directive.target, *directive.args)

@@ -18,6 +18,9 @@ coordinates below one parent position, and by its *capabilities* what can be don
     appends     a coordinate after all that were stored before
     inserts     a coordinate at any time
 
+    fills       a position can be one that no element was put in, yet looks like one (a zero)
+    computed    the coordinate follows from those of levels above
+
 A new kind is one class in one file and a row in `LEVELS`: it emits LoopIR for the traversal (in the
 first half of its methods) and packs, lists and checks NumPy arrays (in the second half).
 """
@@ -63,7 +66,8 @@ class Site:
 
     ``number`` counts levels from 1. ``extent`` is the number of coordinates of its dimension,
     ``parents`` the number of positions of the level above, ``positions`` its own number where its
-    storage decides that (see `Level.positions`).
+    storage decides that (see `Level.positions`). ``computed`` is the coordinate that levels above
+    decide, for a level that stores none (`Format.addends` says which levels).
     """
 
     tensor: str
@@ -72,6 +76,7 @@ class Site:
     parents: Expr
     positions: Expr
     index_dtype: str
+    computed: Expr | None = None
 
     def name(self, array: str) -> str:
         """The name of an array in code: ``A2_crd``."""
@@ -126,6 +131,8 @@ class Level(ABC):
     locates: ClassVar[bool] = False
     appends: ClassVar[bool] = False
     inserts: ClassVar[bool] = False
+    fills: ClassVar[bool] = False
+    computed: ClassVar[bool] = False
     ordered: bool = True
     unique: bool = True
 
@@ -166,6 +173,10 @@ class Level(ABC):
 
     # ---- NumPy
 
+    def room(self, above: int, extent: int) -> int:
+        """The number of positions that is known before anything is packed (0: none)."""
+        return 0
+
     @abstractmethod
     def pack(
         self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str
@@ -182,7 +193,8 @@ class Level(ABC):
         self, arrays: Arrays, parents: Whole, above: int, extent: int, coordinates: Whole
     ) -> Listed:
         """The nodes below parent positions, in the order of ``parents`` and then of position;
-        ``coordinates`` are those of the parents.
+        ``coordinates`` are those that the levels above decide, one a parent, for a level that
+        stores none.
         """
 
     @abstractmethod

@@ -18,6 +18,7 @@ from kernelwright.env.compiler.sparse.levels.base import (
     StorageError,
     Whole,
     index_array,
+    lacking,
     minus,
     one_after,
     plus,
@@ -35,10 +36,7 @@ class Compressed(Level):
     @property
     def text(self) -> str:
         """With what it does not promise."""
-        words = [
-            w for w, has in (("nonunique", self.unique), ("unordered", self.ordered)) if not has
-        ]
-        return f"compressed({', '.join(words)})" if words else "compressed"
+        return f"{self.name}{lacking(self)}"
 
     def arrays(self, site: Site) -> tuple[Array, ...]:
         """``pos`` (parents + 1) and ``crd``."""

@@ -31,6 +31,7 @@ class Dense(Level):
     iterates: ClassVar[str] = "value"
     locates: ClassVar[bool] = True
     inserts: ClassVar[bool] = True
+    fills: ClassVar[bool] = True
 
     def arrays(self, site: Site) -> tuple[Array, ...]:
         """None."""
@@ -43,6 +44,10 @@ class Dense(Level):
     def locate(self, site: Site, parent: Expr, coordinate: Expr) -> Located:
         """Parent · extent + coordinate."""
         return Located(plus(times(parent, site.extent), coordinate))
+
+    def room(self, above: int, extent: int) -> int:
+        """Above · extent."""
+        return above * extent
 
     def pack(
         self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str

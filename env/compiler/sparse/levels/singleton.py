@@ -21,6 +21,7 @@ from kernelwright.env.compiler.sparse.levels.base import (
     StorageError,
     Whole,
     index_array,
+    lacking,
 )
 
 
@@ -35,10 +36,7 @@ class Singleton(Level):
     @property
     def text(self) -> str:
         """With what it does not promise."""
-        words = [
-            w for w, has in (("nonunique", self.unique), ("unordered", self.ordered)) if not has
-        ]
-        return f"singleton({', '.join(words)})" if words else "singleton"
+        return f"{self.name}{lacking(self)}"
 
     def arrays(self, site: Site) -> tuple[Array, ...]:
         """``crd``."""

@@ -1,0 +1,63 @@
+"""Merge lattices: which operands a loop over one variable has to visit together, and what is left
+of the expression where some of them have ended (Kjolstad et al., OOPSLA 2017, section 5).
+
+A point is a set of iterators that all have coordinates left. A sum needs what either side has
+(union), a product what both have (intersection). ``FULL`` stands for every coordinate: what a
+dense operand or a number has. It is dropped from a product, because a dense operand is located at
+the coordinates of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never
+
+from kernelwright.env.compiler.sparse.notation import (
+    Access,
+    Add,
+    Expression,
+    Literal,
+    Mul,
+    Neg,
+    Sub,
+)
+
+FULL = Access("", ())
+Point: TypeAlias = frozenset[Access]
+
+
+def points(node: Expression, is_sparse: Callable[[Access], bool]) -> tuple[Point, ...]:
+    """The points of the lattice, each before those that it contains.
+
+    ``is_sparse`` says whether an access has to be iterated at this variable.
+    """
+    found = set(_points(node, is_sparse))
+    # Every coordinate is never exhausted before the others are.
+    if any(FULL in point for point in found):
+        found = {point for point in found if FULL in point}
+    return tuple(sorted(found, key=lambda p: (-len(p), sorted(map(repr, p)))))
+
+
+def _points(node: Expression, is_sparse: Callable[[Access], bool]) -> list[Point]:
+    match node:
+        case Literal():
+            return [frozenset((FULL,))]
+        case Access():
+            return [frozenset((node if is_sparse(node) else FULL,))]
+        case Neg(operand):
+            return _points(operand, is_sparse)
+        case Mul(left, right):
+            return [
+                _located(first | second)
+                for first in _points(left, is_sparse)
+                for second in _points(right, is_sparse)
+            ]
+        case Add(left, right) | Sub(left, right):
+            ours, theirs = _points(left, is_sparse), _points(right, is_sparse)
+            return [first | second for first in ours for second in theirs] + ours + theirs
+        case _:
+            assert_never(node)
+
+
+def _located(point: Point) -> Point:
+    return point - {FULL} if len(point) > 1 else point

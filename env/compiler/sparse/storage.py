@@ -1,0 +1,373 @@
+"""Tensors in their formats: arrays of every level and the values, packed, listed and checked.
+
+A `SparseTensor` is made in two ways: `pack` stores elements given by their coordinates, and
+`SparseTensor.checked` takes arrays from outside and refuses those that are no tensor of the format,
+so that code that follows it never reads out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelwright.env.compiler.ir.nodes import Const
+from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.sparse.format import LETTERS, Format
+from kernelwright.env.compiler.sparse.levels.base import Arrays, Level, Site, StorageError, Whole
+
+Values: TypeAlias = NDArray[Any]
+DUPLICATES = ("refuse", "sum", "keep")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseTensor:
+    """A tensor in its format: the arrays of each level by the level's number (from 1), and the
+    values by position of the last level.
+    """
+
+    format: Format
+    shape: tuple[int, ...]
+    arrays: Mapping[int, Arrays]
+    values: Values
+
+    @classmethod
+    def checked(
+        cls,
+        form: Format,
+        shape: Sequence[int],
+        arrays: Mapping[int, Mapping[str, ArrayLike]],
+        values: ArrayLike,
+    ) -> SparseTensor:
+        """A tensor over arrays from outside, which are shared where they have the dtype of indices.
+        What lies beyond the last position is cut off.
+
+        Raises:
+            StorageError: naming level, array and place, unless they are a tensor of the format.
+        """
+        whole_shape = _shape(form, shape)
+        vals = np.asarray(values)
+        if vals.ndim != 1:
+            raise StorageError(f"values: expected one dimension, found {vals.ndim}")
+        above, kept = 1, {}
+        for number, (kind, extent) in enumerate(_extents(form, whole_shape), start=1):
+            where = f"level {number} ({kind.text})"
+            own = _given(where, kind, form.index_dtype, arrays.get(number, {}))
+            try:
+                positions = kind.check(own, above, extent)
+            except StorageError as error:
+                raise StorageError(f"{where}: {error}") from None
+            _bounded(where, form.index_dtype, positions)
+            sizes = _sizes(kind, number, extent, above, positions, form.index_dtype)
+            kept[number] = {name: own[name][:size] for name, size in sizes.items()}
+            above = positions
+        if stray := sorted(set(arrays) - set(kept)):
+            raise StorageError(
+                f"expected levels 1 to {len(kept)}, found arrays of level {stray[0]}"
+            )
+        if vals.size < above:
+            raise StorageError(f"values: expected {above} elements, found {vals.size}")
+        tensor = cls(form, whole_shape, kept, vals[:above])
+        _check_paths(tensor)
+        return tensor
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays and values."""
+        return int(self.values.nbytes) + sum(
+            int(array.nbytes) for own in self.arrays.values() for array in own.values()
+        )
+
+    @property
+    def stored(self) -> int:
+        """The number of places of values, padding included."""
+        return int(self.values.size)
+
+    def arguments(self, name: str) -> dict[str, NDArray[Any]]:
+        """The arrays as a kernel names them: ``A2_pos``, ``A2_crd``, ``A_vals``."""
+        out: dict[str, NDArray[Any]] = {
+            f"{name}{number}_{array}": data
+            for number, own in self.arrays.items()
+            for array, data in own.items()
+        }
+        out[f"{name}_vals"] = self.values
+        return out
+
+    def coordinates_and_values(self) -> tuple[Whole, Values]:
+        """All stored elements in the order of storage, padding left out: coordinates (order ×
+        elements) and values.
+        """
+        coordinates, positions = _paths(self)
+        return self.format.joined(coordinates), self.values[positions]
+
+    def to_dense(self) -> Values:
+        """The tensor as an array; elements of the same coordinates add up."""
+        coordinates, values = self.coordinates_and_values()
+        out = np.zeros(self.shape, self.values.dtype)
+        if self.format.keeps_duplicates:
+            np.add.at(out, tuple(coordinates), values)
+        else:
+            out[tuple(coordinates)] = values if self.shape else values[0]
+        return out
+
+    def convert(self, form: Format, duplicates: str | None = None) -> SparseTensor:
+        """The same tensor in another format. Zeros that fill blocks and diagonals are left out;
+        where the format has no such filling, stored zeros are kept.
+
+        Raises:
+            StorageError: see `pack`.
+        """
+        coordinates, values = self.coordinates_and_values()
+        if self.format.fills:
+            used = values != 0
+            coordinates, values = coordinates[:, used], values[used]
+        return pack(form, self.shape, coordinates, values, duplicates)
+
+
+def pack(
+    form: Format,
+    shape: Sequence[int],
+    coordinates: ArrayLike,
+    values: ArrayLike,
+    duplicates: str | None = None,
+) -> SparseTensor:
+    """Store elements of which coordinates (order × elements) and values are given, in any order.
+
+    ``duplicates`` says what becomes of elements with the same coordinates: ``refuse``, ``sum`` or
+    ``keep`` (formats whose last level is not unique). Without it they are kept by formats that can,
+    and refused by all others. Zeros are stored like other values.
+
+    Raises:
+        StorageError: coordinates out of range or given twice, elements that a level cannot hold,
+            or more positions than the dtype of indices counts.
+    """
+    whole_shape = _shape(form, shape)
+    modes, vals = _elements(form, whole_shape, coordinates, values)
+    split = form.split(whole_shape, modes)
+    order = np.lexsort(split[::-1]) if split else np.arange(vals.size)
+    modes, vals = modes[:, order], vals[order]
+    split = [level[order] for level in split]
+    again = np.zeros(vals.size, bool)
+    if vals.size:
+        again[1:] = (modes[:, 1:] == modes[:, :-1]).all(axis=0)
+    if again.any():
+        action = duplicates or ("keep" if form.keeps_duplicates else "refuse")
+        if action == "sum":
+            first = np.flatnonzero(~again)
+            vals = np.add.reduceat(vals, first)
+            split = [level[first] for level in split]
+        elif action != "keep":
+            at = int(np.flatnonzero(again)[0])
+            raise StorageError(
+                f"expected every coordinate once, found {_place(modes[:, at])} again; "
+                'duplicates="sum" adds them up'
+            )
+    if duplicates not in (None, *DUPLICATES):
+        raise StorageError(f"duplicates: expected {', '.join(DUPLICATES)}, found {duplicates!r}")
+    if duplicates == "keep" and not form.keeps_duplicates:
+        raise StorageError(
+            f'duplicates="keep": expected a format whose last level is not unique, found '
+            f"{form.words}"
+        )
+    return _packed(form, whole_shape, split, vals)
+
+
+def _packed(
+    form: Format, shape: tuple[int, ...], split: list[Whole], values: Values
+) -> SparseTensor:
+    parents, above = np.zeros(values.size, np.int64), 1
+    arrays: dict[int, Arrays] = {}
+    for number, (kind, extent) in enumerate(_extents(form, shape), start=1):
+        where = f"level {number} ({kind.text})"
+        _bounded(where, form.index_dtype, kind.room(above, extent))
+        try:
+            packed = kind.pack(parents, split[number - 1], above, extent, form.index_dtype)
+        except StorageError as error:
+            raise StorageError(f"{where}: {error}") from None
+        _bounded(where, form.index_dtype, packed.positions)
+        arrays[number], parents, above = packed.arrays, packed.places, packed.positions
+    out = np.zeros(above, values.dtype)
+    out[parents] = values
+    return SparseTensor(form, shape, arrays, out)
+
+
+def from_dense(form: Format, array: ArrayLike) -> SparseTensor:
+    """The elements of an array that are not zero.
+
+    Raises:
+        StorageError: see `pack`.
+    """
+    data = np.asarray(array)
+    flat = np.flatnonzero(data.reshape(-1)) if data.ndim else np.zeros(1, np.int64)
+    places = np.unravel_index(flat, data.shape) if data.ndim else ()
+    coordinates = np.array(places, np.int64).reshape(data.ndim, flat.size)
+    return pack(form, data.shape, coordinates, data.reshape(-1)[flat])
+
+
+def _shape(form: Format, shape: Sequence[int]) -> tuple[int, ...]:
+    out = tuple(int(n) for n in shape)
+    if len(out) != form.order:
+        raise StorageError(f"shape: expected {form.order} modes ({form.words}), found {len(out)}")
+    for mode, n in enumerate(out):
+        if n < 0:
+            raise StorageError(f"shape: expected {LETTERS[mode]} of at least 0, found {n}")
+    return out
+
+
+def _extents(form: Format, shape: tuple[int, ...]) -> list[tuple[Level, int]]:
+    return [
+        (kind, extent) for (kind, _), extent in zip(form.levels, form.extents(shape), strict=True)
+    ]
+
+
+def _elements(
+    form: Format, shape: tuple[int, ...], coordinates: ArrayLike, values: ArrayLike
+) -> tuple[Whole, Values]:
+    """Coordinates and values as arrays, each coordinate in range."""
+    vals, given = np.asarray(values), np.asarray(coordinates)
+    if vals.ndim != 1 or given.shape != (form.order, vals.size):
+        raise StorageError(
+            f"expected values of one dimension and coordinates of shape ({form.order}, values), "
+            f"found {vals.shape} and {given.shape}"
+        )
+    if given.size and given.dtype.kind not in "iu":
+        raise StorageError(f"coordinates: expected whole numbers, found {given.dtype}")
+    for mode, n in enumerate(shape):
+        outside = np.flatnonzero((given[mode] < 0) | (given[mode] >= n))
+        if outside.size:
+            at = int(outside[0])
+            raise StorageError(
+                f"coordinate {LETTERS[mode]} of element {at}: expected 0 to {n - 1}, found "
+                f"{int(given[mode, at])}"
+            )
+    return given.astype(np.int64), vals
+
+
+def _bounded(where: str, dtype: str, positions: int) -> None:
+    most = int(np.iinfo(np.dtype(dtype)).max)
+    if positions > most:
+        raise StorageError(
+            f"{where}: expected at most {most} positions ({dtype} indices), found {positions}"
+        )
+
+
+def _given(
+    where: str, kind: Level, dtype: str, arrays: Mapping[str, ArrayLike]
+) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a level: each there, of one dimension, whole numbers in the dtype of indices."""
+    expected = {a.name: a.dtype for a in kind.arrays(_site(1, 0, 0, 0, dtype))}
+    if stray := sorted(set(arrays) - set(expected)):
+        raise StorageError(
+            f"{where}: expected {', '.join(expected) or 'no arrays'}, found {stray[0]}"
+        )
+    out: dict[str, NDArray[np.generic]] = {}
+    for name, wanted in expected.items():
+        if name not in arrays:
+            raise StorageError(f"{where}: {name}: expected an array, found none")
+        data = np.asarray(arrays[name])
+        if data.ndim != 1 or (data.size and data.dtype.kind not in "iu"):
+            raise StorageError(
+                f"{where}: {name}: expected one dimension of whole numbers, found {data.ndim} of "
+                f"{data.dtype}"
+            )
+        limits = np.iinfo(np.dtype(wanted))
+        outside = np.flatnonzero((data > limits.max) | (data < limits.min)) if data.size else data
+        if outside.size:
+            at = int(outside[0])
+            raise StorageError(
+                f"{where}: {name}[{at}]: expected a number that {wanted} holds, found {data[at]}"
+            )
+        out[name] = data.astype(wanted, copy=False)
+    return out
+
+
+def _site(number: int, extent: int, parents: int, positions: int, dtype: str) -> Site:
+    return Site("", number, whole(extent), whole(parents), whole(positions), dtype)
+
+
+def _sizes(
+    kind: Level, number: int, extent: int, above: int, positions: int, dtype: str
+) -> dict[str, int]:
+    """The number of elements of each array of a level."""
+    out = {}
+    for array in kind.arrays(_site(number, extent, above, positions, dtype)):
+        size = simplify(array.size)
+        if not isinstance(size, Const):
+            raise AssertionError(f"{kind.text}: {array.name} has no size in constants")
+        out[array.name] = int(size.value)
+    return out
+
+
+def _paths(tensor: SparseTensor) -> tuple[list[Whole], Whole]:
+    """The coordinates of each level of all stored elements, and their positions."""
+    form = tensor.format
+    positions, above = np.zeros(1, np.int64), 1
+    coordinates: list[Whole] = []
+    for number, (kind, extent) in enumerate(_extents(form, tensor.shape), start=1):
+        own = tensor.arrays[number]
+        listed = kind.listed(own, positions, above, extent, _decided(tensor, number, coordinates))
+        coordinates = [level[listed.parents] for level in coordinates]
+        coordinates.append(listed.coordinates)
+        positions = listed.positions
+        above = kind.check(own, above, extent)
+    inside = np.ones(positions.size, bool)
+    for mode, line in enumerate(form.joined(coordinates)):
+        inside &= line < tensor.shape[mode]
+    return [level[inside] for level in coordinates], positions[inside]
+
+
+def _decided(tensor: SparseTensor, number: int, coordinates: list[Whole]) -> Whole:
+    """The coordinates that levels above decide, for a level that stores none."""
+    form = tensor.format
+    addends = form.addends(number)
+    if addends is None:
+        return coordinates[-1] if coordinates else np.zeros(1, np.int64)
+    diagonal, row = addends
+    rows = form.extents(tensor.shape)[row - 1]
+    return coordinates[diagonal - 1] + coordinates[row - 1] - (rows - 1)
+
+
+def _check_paths(tensor: SparseTensor) -> None:
+    """That paths through levels that are not unique still ascend and are distinct, as the last
+    level promises; below unique levels the levels' own checks have seen to it.
+    """
+    kinds = [kind for kind, _ in tensor.format.levels]
+    if all(kind.unique for kind in kinds):
+        return
+    coordinates, _ = _paths(tensor)
+    rank = np.lexsort(coordinates[::-1])
+    step = np.diff(rank)
+    if all(kind.ordered for kind in kinds) and (wrong := np.flatnonzero(step != 1)).size:
+        raise StorageError(
+            f"level {len(kinds)} ({kinds[-1].text}): expected elements in order, found "
+            f"{_place(np.array([c[_first_descent(coordinates)] for c in coordinates]))} after a "
+            "greater one"
+        )
+    ordered = [level[rank] for level in coordinates]
+    again = np.ones(max(rank.size - 1, 0), bool)
+    for level in ordered:
+        again &= level[1:] == level[:-1]
+    if kinds[-1].unique and again.any():
+        at = int(np.flatnonzero(again)[0]) + 1
+        raise StorageError(
+            f"level {len(kinds)} ({kinds[-1].text}): expected every element once, found "
+            f"{_place(np.array([level[at] for level in ordered]))} again"
+        )
+
+
+def _first_descent(coordinates: list[Whole]) -> int:
+    """The first element that comes after a greater one."""
+    size = coordinates[0].size
+    undecided, descends = np.ones(size - 1, bool), np.zeros(size - 1, bool)
+    for level in coordinates:
+        step = np.diff(level)
+        descends |= undecided & (step < 0)
+        undecided &= step == 0
+    return int(np.flatnonzero(descends)[0]) + 1
+
+
+def _place(coordinates: Whole) -> str:
+    return f"({', '.join(str(int(c)) for c in coordinates)})"
