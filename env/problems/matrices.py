@@ -268,8 +268,10 @@ def _subset(size: int, count: int, rng: np.random.Generator) -> Whole:
 
 def _weighted(ends: NDArray[np.float64], size: int, rng: np.random.Generator) -> Whole:
     """Numbers of intervals up to ``ends``, each as likely as it is long."""
-    found: Whole = np.searchsorted(ends, rng.random(size) * ends[-1], side="right")
-    return np.minimum(found, ends.size - 1)
+    found: Whole = np.minimum(
+        np.searchsorted(ends, rng.random(size) * ends[-1], side="right"), ends.size - 1
+    )
+    return found
 
 
 def _band(rows: int, cols: int, half_bandwidth: int) -> Coordinates:
