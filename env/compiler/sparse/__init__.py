@@ -3,8 +3,10 @@ Kamil, Chou, Lugato and Amarasinghe, The Tensor Algebra Compiler, OOPSLA 2017).
 
     notation     what is computed: y(i) = A(i,j) * x(j), from text (`parse`) or Python operators
     levels       how one dimension is stored; a kind a file
-    format       a level kind for each dimension, by name or in words
-    storage      a tensor in its format: arrays packed, listed, checked; SciPy and NumPy
+    format       a level kind for each dimension
+    named        formats as text, by name or in words
+    storage      a tensor in its format: arrays packed, listed and checked; NumPy
+    scipy_matrices  matrices of scipy.sparse in and out
     concrete     foralls in an order, where and sequence: what directives rewrite
     lattice      which operands a loop merges, and what is left where some have ended
     lower        concrete notation into loops

@@ -7,7 +7,7 @@ Kjolstad and Amarasinghe, PLDI 2020), so that blocks and diagonals need no level
     BCSR(4, 4)  dense(i / 4) compressed(j / 4) dense(i % 4) dense(j % 4)
     DIA         compressed(j - i) dense(i) offset(j)
 
-`kernelwright.env.compiler.sparse.names` reads and writes formats as text.
+`kernelwright.env.compiler.sparse.named` reads and writes formats as text.
 """
 
 from __future__ import annotations

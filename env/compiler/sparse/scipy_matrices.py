@@ -16,29 +16,48 @@ from kernelwright.env.compiler.sparse.format import (
 from kernelwright.env.compiler.sparse.levels.base import StorageError
 from kernelwright.env.compiler.sparse.levels.compressed import Compressed
 from kernelwright.env.compiler.sparse.levels.dense import Dense
+from kernelwright.env.compiler.sparse.named import parse_format
 from kernelwright.env.compiler.sparse.storage import SparseTensor, pack
 
 
-def from_scipy(matrix: Any, form: Format, duplicates: str | None = None) -> SparseTensor:
-    """A matrix of scipy.sparse (any kind) in a format. Elements come in any order; the same
-    coordinates twice, which SciPy means as a sum, are refused unless ``duplicates`` says what to do
-    (see `pack`). Rows of CSR that are in order are shared, not copied, if the dtypes agree.
+def from_scipy(
+    matrix: Any, form: Format | None = None, duplicates: str | None = None
+) -> SparseTensor:
+    """A matrix of scipy.sparse (any kind) in a format; without one, in the format of its own kind
+    (CSR, CSC, COO, BSR, DIA; CSR for others).
+
+    Elements may come in any order; the same coordinates twice, which SciPy means as a sum, are
+    refused unless ``duplicates`` says what to do (see `pack`). CSR and CSC that are in order and
+    have the dtype of indices are shared, not copied.
 
     Raises:
         StorageError: see `pack`, and arrays that are no tensor of their format.
     """
     if matrix.ndim != 2:
         raise StorageError(f"expected a matrix of two modes, found {matrix.ndim}")
-    mode = {"csr": 0, "csc": 1}.get(matrix.format)
-    if mode is not None:
-        plain = compressed_rows(mode, form.index_dtype)
-        if _is_in_order(matrix):
-            arrays = {2: {"pos": matrix.indptr, "crd": matrix.indices}}
-            tensor = SparseTensor.checked(plain, matrix.shape, arrays, matrix.data)
-            return tensor if form == plain else tensor.convert(form, duplicates)
-    listed = matrix.tocoo()
-    coordinates = np.array([listed.row, listed.col], np.int64)
-    return pack(form, listed.shape, coordinates, listed.data, duplicates)
+    form = form or _own_format(matrix)
+    row = {"csr": 0, "csc": 1}.get(matrix.format)
+    if row is None:
+        listed = matrix.tocoo()
+        coordinates = np.array([listed.row, listed.col], np.int64)
+        return pack(form, listed.shape, coordinates, listed.data, duplicates)
+    # SciPy's own conversions believe the arrays: they are checked first.
+    arrays = {2: {"pos": matrix.indptr, "crd": matrix.indices}}
+    plain = compressed_rows(row, form.index_dtype)
+    if form == plain and _is_in_order(matrix):
+        return SparseTensor.checked(plain, matrix.shape, arrays, matrix.data)
+    dtype = "int64" if matrix.indices.dtype.itemsize > 4 else "int32"
+    levels = ((Dense(), Mode(row)), (Compressed(ordered=False, unique=False), Mode(1 - row)))
+    loose = SparseTensor.checked(Format(levels, dtype), matrix.shape, arrays, matrix.data)
+    return pack(form, loose.shape, *loose.coordinates_and_values(), duplicates)
+
+
+def _own_format(matrix: Any) -> Format:
+    text = matrix.format if matrix.format in ("csr", "csc", "coo", "dia") else "csr"
+    if matrix.format == "bsr":
+        rows, columns = matrix.blocksize
+        text = f"bcsr({rows},{columns})"
+    return parse_format(text)
 
 
 def compressed_rows(row: int, index_dtype: str) -> Format:
@@ -76,8 +95,8 @@ def to_scipy(tensor: SparseTensor) -> Any:
 
 
 def _is_in_order(matrix: Any) -> bool:
-    """Whether the elements of each row (column) ascend and are distinct. SciPy's own flags can be
-    out of date, and its check reads what the arrays say: look at the arrays themselves.
+    """Whether the elements of each row (column) ascend and are distinct: SciPy's own flag can be out
+    of date, and its test believes the arrays.
     """
     pos, crd = np.asarray(matrix.indptr), np.asarray(matrix.indices)
     if crd.size < 2:

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from kernelwright.env.compiler.ir.nodes import Const
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.sparse.format import LETTERS, Format
-from kernelwright.env.compiler.sparse.levels.base import Arrays, Level, Site, StorageError, Whole
+from kernelwright.env.compiler.sparse.levels.base import (
+    Arrays,
+    Level,
+    Site,
+    StorageError,
+    Whole,
+    checked_positions,
+)
 
 Values: TypeAlias = NDArray[Any]
 DUPLICATES = ("refuse", "sum", "keep")
@@ -58,9 +65,9 @@ class SparseTensor:
             own = _given(where, kind, form.index_dtype, arrays.get(number, {}))
             try:
                 positions = kind.check(own, above, extent)
+                checked_positions(positions, form.index_dtype)
             except StorageError as error:
                 raise StorageError(f"{where}: {error}") from None
-            _bounded(where, form.index_dtype, positions)
             sizes = _sizes(kind, number, extent, above, positions, form.index_dtype)
             kept[number] = {name: own[name][:size] for name, size in sizes.items()}
             above = positions
@@ -182,12 +189,12 @@ def _packed(
     arrays: dict[int, Arrays] = {}
     for number, (kind, extent) in enumerate(_extents(form, shape), start=1):
         where = f"level {number} ({kind.text})"
-        _bounded(where, form.index_dtype, kind.room(above, extent))
         try:
+            checked_positions(kind.room(above, extent), form.index_dtype)
             packed = kind.pack(parents, split[number - 1], above, extent, form.index_dtype)
+            checked_positions(packed.positions, form.index_dtype)
         except StorageError as error:
             raise StorageError(f"{where}: {error}") from None
-        _bounded(where, form.index_dtype, packed.positions)
         arrays[number], parents, above = packed.arrays, packed.places, packed.positions
     out = np.zeros(above, values.dtype)
     out[parents] = values
@@ -246,18 +253,10 @@ def _elements(
     return given.astype(np.int64), vals
 
 
-def _bounded(where: str, dtype: str, positions: int) -> None:
-    most = int(np.iinfo(np.dtype(dtype)).max)
-    if positions > most:
-        raise StorageError(
-            f"{where}: expected at most {most} positions ({dtype} indices), found {positions}"
-        )
-
-
 def _given(
     where: str, kind: Level, dtype: str, arrays: Mapping[str, ArrayLike]
 ) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a level: each there, of one dimension, whole numbers in the dtype of indices."""
+    """The arrays of a level: each there, of one dimension, whole numbers in its dtype."""
     expected = {a.name: a.dtype for a in kind.arrays(_site(1, 0, 0, 0, dtype))}
     if stray := sorted(set(arrays) - set(expected)):
         raise StorageError(
@@ -331,34 +330,38 @@ def _decided(tensor: SparseTensor, number: int, coordinates: list[Whole]) -> Who
 
 
 def _check_paths(tensor: SparseTensor) -> None:
-    """That paths through levels that are not unique still ascend and are distinct, as the last
-    level promises; below unique levels the levels' own checks have seen to it.
+    """What no level sees by itself: that elements ascend and are distinct below levels that are not
+    unique, and that places without an element are zero.
     """
     kinds = [kind for kind, _ in tensor.format.levels]
-    if all(kind.unique for kind in kinds):
+    coordinates, positions = _paths(tensor)
+    unused = tensor.values != 0
+    unused[positions] = False
+    if unused.any():
+        at = int(np.flatnonzero(unused)[0])
+        raise StorageError(
+            f"values[{at}]: expected 0 where no element is stored, found {tensor.values[at]}"
+        )
+    if all(kind.unique for kind in kinds) or positions.size < 2:
         return
-    coordinates, _ = _paths(tensor)
+    where = f"level {len(kinds)} ({kinds[-1].text})"
+    at = _first_descent(coordinates)
+    if at is not None and all(kind.ordered for kind in kinds):
+        found = _place(np.array([level[at] for level in coordinates]))
+        raise StorageError(
+            f"{where}: expected elements in order, found {found} after a greater one"
+        )
     rank = np.lexsort(coordinates[::-1])
-    step = np.diff(rank)
-    if all(kind.ordered for kind in kinds) and (wrong := np.flatnonzero(step != 1)).size:
-        raise StorageError(
-            f"level {len(kinds)} ({kinds[-1].text}): expected elements in order, found "
-            f"{_place(np.array([c[_first_descent(coordinates)] for c in coordinates]))} after a "
-            "greater one"
-        )
-    ordered = [level[rank] for level in coordinates]
-    again = np.ones(max(rank.size - 1, 0), bool)
-    for level in ordered:
-        again &= level[1:] == level[:-1]
+    again = np.ones(positions.size - 1, bool)
+    for level in coordinates:
+        again &= level[rank][1:] == level[rank][:-1]
     if kinds[-1].unique and again.any():
-        at = int(np.flatnonzero(again)[0]) + 1
-        raise StorageError(
-            f"level {len(kinds)} ({kinds[-1].text}): expected every element once, found "
-            f"{_place(np.array([level[at] for level in ordered]))} again"
-        )
+        at = int(rank[int(np.flatnonzero(again)[0]) + 1])
+        found = _place(np.array([level[at] for level in coordinates]))
+        raise StorageError(f"{where}: expected every element once, found {found} again")
 
 
-def _first_descent(coordinates: list[Whole]) -> int:
+def _first_descent(coordinates: list[Whole]) -> int | None:
     """The first element that comes after a greater one."""
     size = coordinates[0].size
     undecided, descends = np.ones(size - 1, bool), np.zeros(size - 1, bool)
@@ -366,7 +369,7 @@ def _first_descent(coordinates: list[Whole]) -> int:
         step = np.diff(level)
         descends |= undecided & (step < 0)
         undecided &= step == 0
-    return int(np.flatnonzero(descends)[0]) + 1
+    return int(np.flatnonzero(descends)[0]) + 1 if descends.any() else None
 
 
 def _place(coordinates: Whole) -> str:

@@ -20,6 +20,7 @@ coordinates below one parent position, and by its *capabilities* what can be don
 
     fills       a position can be one that no element was put in, yet looks like one (a zero)
     computed    the coordinate follows from those of levels above
+    relaxes     it may be told not to keep coordinates in order, or distinct
 
 A new kind is one class in one file and a row in `LEVELS`: it emits LoopIR for the traversal (in the
 first half of its methods) and packs, lists and checks NumPy arrays (in the second half).
@@ -29,8 +30,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +91,8 @@ class Site:
 @dataclass(frozen=True, slots=True)
 class Located:
     """Where a coordinate is: its position, and the condition under which it is there (None:
-    always); ``before`` are statements that find it, over temporaries named in ``scalars``.
+    always); ``before`` are statements that find it, over int64 temporaries without indices named in
+    ``scalars``.
     """
 
     position: Expr
@@ -133,13 +135,50 @@ class Level(ABC):
     inserts: ClassVar[bool] = False
     fills: ClassVar[bool] = False
     computed: ClassVar[bool] = False
+    relaxes: ClassVar[bool] = False
     ordered: bool = True
     unique: bool = True
 
+    def __post_init__(self) -> None:
+        """Only kinds that can do without order and distinct coordinates may be told to.
+
+        Raises:
+            StorageError: if another kind is.
+        """
+        relaxed = _relaxed(self)
+        if relaxed and not self.relaxes:
+            raise StorageError(f"{self.name}: expected a level that relaxes, found {relaxed[0]}")
+
     @property
     def text(self) -> str:
-        """The kind as it is written in a format: ``compressed``, ``padded(8)``."""
-        return self.name
+        """The kind as it is written in a format: ``compressed(nonunique)``, ``padded(8)``."""
+        words = [*self.parameters(), *_relaxed(self)]
+        return f"{self.name}({', '.join(words)})" if words else self.name
+
+    def parameters(self) -> tuple[str, ...]:
+        """Its own parameters in words, those that are not as by default."""
+        return ()
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> Level:
+        """The kind with parameters in words, the other way round.
+
+        Raises:
+            StorageError: a word that is none of its parameters.
+        """
+        options = {"nonunique": ("unique", False), "unordered": ("ordered", False)}
+        chosen: dict[str, Any] = {}
+        for word in words:
+            option = cls.option(word) or options.get(word)
+            if option is None or option[0] in chosen:
+                raise StorageError(f"{cls.name}: expected a parameter of this kind, found {word!r}")
+            chosen[option[0]] = option[1]
+        return cls(**chosen)
+
+    @classmethod
+    def option(cls, word: str) -> tuple[str, Any] | None:
+        """The field of its own that a word sets, and to what; None: no such parameter."""
+        return None
 
     # ---- code
 
@@ -206,11 +245,11 @@ class Level(ABC):
         """
 
 
-def lacking(level: Level) -> str:
-    """What a level does not promise, in brackets: ``(nonunique)``."""
-    promises = (("nonunique", level.unique), ("unordered", level.ordered))
-    words = [word for word, is_kept in promises if not is_kept]
-    return f"({', '.join(words)})" if words else ""
+def _relaxed(level: Level) -> list[str]:
+    """What a level does not promise that its kind promises by default."""
+    usual = {field.name: field.default for field in fields(level)}
+    promises = (("nonunique", "unique"), ("unordered", "ordered"))
+    return [word for word, name in promises if usual[name] and not getattr(level, name)]
 
 
 def plus(left: Expr, right: Expr) -> Expr:
@@ -252,3 +291,58 @@ def index_array(name: str, values: Sequence[int] | Whole, dtype: str) -> NDArray
         found = int(array.max() if array.max() > limits.max else array.min())
         raise StorageError(f"{name}: expected whole numbers that {dtype} holds, found {found}")
     return array.astype(dtype)
+
+
+def checked_positions(positions: int, dtype: str) -> int:
+    """The number of positions of a level, if the dtype of indices counts them.
+
+    Raises:
+        StorageError: if it does not.
+    """
+    most = int(np.iinfo(np.dtype(dtype)).max)
+    if positions > most:
+        raise StorageError(
+            f"expected at most {most} positions ({dtype} indices), found {positions}"
+        )
+    return positions
+
+
+def checked_range(name: str, values: Whole, used: NDArray[np.bool_], low: int, high: int) -> None:
+    """That the used elements of an array are from ``low`` to ``high``.
+
+    Raises:
+        StorageError: the first that is not.
+    """
+    wrong = np.flatnonzero(used & ((values < low) | (values > high)))
+    if wrong.size:
+        at = int(wrong[0])
+        raise StorageError(f"{name}[{at}]: expected {low} to {high}, found {values[at]}")
+
+
+def checked_order(level: Level, parents: Whole, crd: Whole, places: Whole) -> None:
+    """That coordinates below each parent ascend and are distinct as the level promises; ``places``
+    is where in ``crd`` each element is (they are listed parent after parent).
+
+    Raises:
+        StorageError: the first place where they do not.
+    """
+    if level.ordered:
+        step = np.diff(crd)
+        bad = (parents[1:] == parents[:-1]) & ((step <= 0) if level.unique else (step < 0))
+        if (wrong := np.flatnonzero(bad)).size:
+            at = int(wrong[0]) + 1
+            least = crd[at - 1] + (1 if level.unique else 0)
+            raise StorageError(f"crd[{places[at]}]: expected at least {least}, found {crd[at]}")
+    elif level.unique:
+        order = np.lexsort((crd, parents))
+        again = ~starts(parents[order], crd[order])
+        if again.any():
+            at = int(order[np.flatnonzero(again)[0]])
+            raise StorageError(
+                f"crd[{places[at]}]: expected a new coordinate, found {crd[at]} again"
+            )
+
+
+def ranks(lengths: Whole) -> Whole:
+    """0, 1, … in each of several groups, given how long they are."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -17,11 +17,13 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
+    checked_order,
+    checked_range,
     index_array,
-    lacking,
     minus,
     one_after,
     plus,
+    ranks,
     starts,
 )
 
@@ -32,11 +34,7 @@ class Compressed(Level):
 
     name: ClassVar[str] = "compressed"
     appends: ClassVar[bool] = True
-
-    @property
-    def text(self) -> str:
-        """With what it does not promise."""
-        return f"{self.name}{lacking(self)}"
+    relaxes: ClassVar[bool] = True
 
     def arrays(self, site: Site) -> tuple[Array, ...]:
         """``pos`` (parents + 1) and ``crd``."""
@@ -77,8 +75,7 @@ class Compressed(Level):
         pos = arrays["pos"].astype(np.int64)
         lengths = pos[parents + 1] - pos[parents]
         index = np.repeat(np.arange(parents.size), lengths)
-        within = np.arange(index.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        positions = pos[parents][index] + within
+        positions = pos[parents][index] + ranks(lengths)
         return Listed(index, positions, arrays["crd"].astype(np.int64)[positions])
 
     def check(self, arrays: Arrays, above: int, extent: int) -> int:
@@ -96,24 +93,7 @@ class Compressed(Level):
         if pos[-1] > crd.size:
             raise StorageError(f"pos[{above}]: expected at most {crd.size}, found {pos[-1]}")
         used = crd[: pos[-1]]
-        if (wrong := np.flatnonzero((used < 0) | (used >= extent))).size:
-            at = int(wrong[0])
-            raise StorageError(f"crd[{at}]: expected 0 to {extent - 1}, found {used[at]}")
-        self._check_order(pos, used)
+        checked_range("crd", used, np.ones(used.size, bool), 0, extent - 1)
+        parents = np.repeat(np.arange(above), np.diff(pos))
+        checked_order(self, parents, used, np.arange(used.size))
         return int(pos[-1])
-
-    def _check_order(self, pos: Whole, crd: Whole) -> None:
-        parent = np.repeat(np.arange(pos.size - 1), np.diff(pos))
-        if self.ordered:
-            step = np.diff(crd)
-            bad = (parent[1:] == parent[:-1]) & ((step <= 0) if self.unique else (step < 0))
-            if (wrong := np.flatnonzero(bad)).size:
-                at = int(wrong[0]) + 1
-                least = crd[at - 1] + (1 if self.unique else 0)
-                raise StorageError(f"crd[{at}]: expected at least {least}, found {crd[at]}")
-        elif self.unique:
-            order = np.lexsort((crd, parent))
-            again = ~starts(parent[order], crd[order])
-            if again.any():
-                at = int(order[np.flatnonzero(again)[0]])
-                raise StorageError(f"crd[{at}]: expected a new coordinate, found {crd[at]} again")

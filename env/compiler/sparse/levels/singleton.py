@@ -20,8 +20,8 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
+    checked_range,
     index_array,
-    lacking,
 )
 
 
@@ -32,11 +32,7 @@ class Singleton(Level):
     name: ClassVar[str] = "singleton"
     branchless: ClassVar[bool] = True
     appends: ClassVar[bool] = True
-
-    @property
-    def text(self) -> str:
-        """With what it does not promise."""
-        return f"{self.name}{lacking(self)}"
+    relaxes: ClassVar[bool] = True
 
     def arrays(self, site: Site) -> tuple[Array, ...]:
         """``crd``."""
@@ -76,7 +72,5 @@ class Singleton(Level):
         crd = arrays["crd"].astype(np.int64)
         if crd.size < above:
             raise StorageError(f"crd: expected {above} elements, found {crd.size}")
-        if (wrong := np.flatnonzero((crd[:above] < 0) | (crd[:above] >= extent))).size:
-            at = int(wrong[0])
-            raise StorageError(f"crd[{at}]: expected 0 to {extent - 1}, found {crd[at]}")
+        checked_range("crd", crd[:above], np.ones(above, bool), 0, extent - 1)
         return above
