@@ -2,7 +2,7 @@
 
 One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``polyhedral`` (C but
 its cache misses, and H4), ``time_tiling`` (C2 and C3), ``halide`` (D), ``te_schedules`` (F),
-``padding`` (H3).
+``sparse_storage`` (G), ``padding`` (H3).
 `SECTIONS` names the functions that compute them.
 """
 
@@ -15,5 +15,6 @@ SECTIONS: tuple[str, ...] = (
     "kernelwright.search.figures.time_tiling:time_tiling",
     "kernelwright.search.figures.halide:halide",
     "kernelwright.search.figures.te_schedules:te_schedules",
+    "kernelwright.search.figures.sparse_storage:sparse_storage",
     "kernelwright.search.figures.padding:padding",
 )

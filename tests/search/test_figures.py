@@ -11,7 +11,14 @@ from kernelwright.search.efficiency import (
     median_interval,
     median_ratio,
 )
-from kernelwright.search.figures import autotuning, gemm_space, halide, te_schedules, time_tiling
+from kernelwright.search.figures import (
+    autotuning,
+    gemm_space,
+    halide,
+    sparse_storage,
+    te_schedules,
+    time_tiling,
+)
 from kernelwright.search.figures.padding import padding
 from kernelwright.search.figures.table import all_figures
 from kernelwright.search.models.ranks import spearman
@@ -21,6 +28,7 @@ B_IDS = [f"B{i}" for i in range(1, 11)]
 C_IDS = ["C1", "C4", "C5", "C6", "C7", "H4", "C2", "C3"]
 D_IDS = [f"D{i}" for i in range(1, 6)]
 F_IDS = [f"F{i}" for i in range(1, 9)]
+G_IDS = ["G1", "G3", "G4"]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +37,7 @@ def figures():
 
 
 def test_every_figure_of_the_list_is_there(figures):
-    assert [f.id for f in figures] == [*A_IDS, *B_IDS, *C_IDS, *D_IDS, *F_IDS, "H3"]
+    assert [f.id for f in figures] == [*A_IDS, *B_IDS, *C_IDS, *D_IDS, *F_IDS, *G_IDS, "H3"]
 
 
 def test_every_figure_is_in_its_range(figures):
@@ -73,6 +81,17 @@ def test_every_order_has_its_misses(monkeypatch):
     monkeypatch.setitem(te_schedules.ORDERS, "ikj", "reorder('k', 'i', 'j')")
     monkeypatch.setattr(te_schedules, "CACHE", Cache(16 * 1024, 8, 64))
     assert [f.ok for f in te_schedules._orders()] == [False, False, False, False]
+
+
+def test_sparse_figures_follow_matrix_and_format(monkeypatch):
+    """Another matrix, another density or wider indices change the figures."""
+    from kernelwright.env.compiler.sparse.named import parse_format
+
+    assert all(f.ok for f in sparse_storage.sparse_storage())
+    monkeypatch.setattr(sparse_storage, "DENSITY", 0.06)
+    monkeypatch.setattr(sparse_storage, "parse_format", lambda text: parse_format(f"{text}:int64"))
+    monkeypatch.setattr(sparse_storage, "EXAMPLE", sparse_storage.EXAMPLE[::-1])
+    assert not any(f.ok for f in sparse_storage.sparse_storage())
 
 
 def test_schedules_are_counted_by_what_splits_allow():

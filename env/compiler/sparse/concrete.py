@@ -23,6 +23,7 @@ from kernelwright.env.compiler.sparse.notation import (
     Mul,
     Neg,
     Sub,
+    variables,
 )
 
 
@@ -60,26 +61,6 @@ class InOrder:
 
 
 Concrete: TypeAlias = Assign | Forall | Where | InOrder
-
-
-def variables(node: Expression) -> tuple[str, ...]:
-    """The index variables, in order of appearance."""
-    return tuple(dict.fromkeys(index for access in accesses(node) for index in access.indices))
-
-
-def accesses(node: Expression) -> tuple[Access, ...]:
-    """The accesses in order of appearance, each as often as it appears."""
-    match node:
-        case Literal():
-            return ()
-        case Access():
-            return (node,)
-        case Neg(operand):
-            return accesses(operand)
-        case Add(left, right) | Sub(left, right) | Mul(left, right):
-            return accesses(left) + accesses(right)
-        case _:
-            assert_never(node)
 
 
 def assigns(node: Concrete) -> tuple[Assign, ...]:

@@ -26,38 +26,44 @@ FULL = Access("", ())
 Point: TypeAlias = frozenset[Access]
 
 
-def points(node: Expression, is_sparse: Callable[[Access], bool]) -> tuple[Point, ...]:
+def points(node: Expression, kind: Callable[[Access], str]) -> tuple[Point, ...]:
     """The points of the lattice, each before those that it contains.
 
-    ``is_sparse`` says whether an access has to be iterated at this variable.
+    ``kind`` says of an access whether at this variable it has to be iterated (``iterate``), has
+    every coordinate (``full``), or can be located where another operand of a product is, and
+    iterated where none is (``either``).
     """
-    found = set(_points(node, is_sparse))
+    found = set(_points(node, kind))
     # Every coordinate is never exhausted before the others are.
     if any(FULL in point for point in found):
         found = {point for point in found if FULL in point}
     return tuple(sorted(found, key=lambda p: (-len(p), sorted(map(repr, p)))))
 
 
-def _points(node: Expression, is_sparse: Callable[[Access], bool]) -> list[Point]:
+def _points(node: Expression, kind: Callable[[Access], str]) -> list[Point]:
     match node:
         case Literal():
             return [frozenset((FULL,))]
         case Access():
-            return [frozenset((node if is_sparse(node) else FULL,))]
+            return [frozenset((FULL if kind(node) == "full" else node,))]
         case Neg(operand):
-            return _points(operand, is_sparse)
+            return _points(operand, kind)
         case Mul(left, right):
             return [
-                _located(first | second)
-                for first in _points(left, is_sparse)
-                for second in _points(right, is_sparse)
+                _located(first | second, kind)
+                for first in _points(left, kind)
+                for second in _points(right, kind)
             ]
         case Add(left, right) | Sub(left, right):
-            ours, theirs = _points(left, is_sparse), _points(right, is_sparse)
+            ours, theirs = _points(left, kind), _points(right, kind)
             return [first | second for first in ours for second in theirs] + ours + theirs
         case _:
             assert_never(node)
 
 
-def _located(point: Point) -> Point:
+def _located(point: Point, kind: Callable[[Access], str]) -> Point:
+    """A point of a product without what is located at the coordinates of the others."""
+    steered = {access for access in point if access != FULL and kind(access) == "iterate"}
+    if steered:
+        return frozenset(steered)
     return point - {FULL} if len(point) > 1 else point

@@ -95,8 +95,8 @@ def to_scipy(tensor: SparseTensor) -> Any:
 
 
 def _is_in_order(matrix: Any) -> bool:
-    """Whether the elements of each row (column) ascend and are distinct: SciPy's own flag can be out
-    of date, and its test believes the arrays.
+    """Whether the elements of each row (column) ascend and are distinct: SciPy's own flag can be
+    out of date, and its test believes the arrays.
     """
     pos, crd = np.asarray(matrix.indptr), np.asarray(matrix.indices)
     if crd.size < 2:

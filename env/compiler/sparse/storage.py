@@ -73,7 +73,7 @@ class SparseTensor:
             above = positions
         if stray := sorted(set(arrays) - set(kept)):
             raise StorageError(
-                f"expected levels 1 to {len(kept)}, found arrays of level {stray[0]}"
+                f"expected arrays of levels 1 to {len(kept)}, found those of level {stray[0]}"
             )
         if vals.size < above:
             raise StorageError(f"values: expected {above} elements, found {vals.size}")
@@ -345,12 +345,10 @@ def _check_paths(tensor: SparseTensor) -> None:
     if all(kind.unique for kind in kinds) or positions.size < 2:
         return
     where = f"level {len(kinds)} ({kinds[-1].text})"
-    at = _first_descent(coordinates)
-    if at is not None and all(kind.ordered for kind in kinds):
-        found = _place(np.array([level[at] for level in coordinates]))
-        raise StorageError(
-            f"{where}: expected elements in order, found {found} after a greater one"
-        )
+    descent = _first_descent(coordinates)
+    if descent is not None and all(kind.ordered for kind in kinds):
+        found = _place(np.array([level[descent] for level in coordinates]))
+        raise StorageError(f"{where}: expected elements in order, found {found} after a later one")
     rank = np.lexsort(coordinates[::-1])
     again = np.ones(positions.size - 1, bool)
     for level in coordinates:

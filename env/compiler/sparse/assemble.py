@@ -1,0 +1,323 @@
+"""How a sparse target comes to be: coordinates are appended behind a running position of each
+level, and the position at which a parent's coordinates end is written when its loop is over (Chou
+et al., OOPSLA 2018, section 4.3: append_coord, append_edges).
+
+What is appended comes in the order of the loops and only once. So a loop that is summed over may
+not be outside a loop that is appended at (what it comes back to could only be appended again: this
+is where TACO writes past its arrays), unless a workspace gathers the sum first.
+"""
+
+from __future__ import annotations
+
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Select,
+    Stmt,
+    Store,
+    Tensor,
+    Var,
+    While,
+)
+from kernelwright.env.compiler.ir.simplify import FALSE, whole
+from kernelwright.env.compiler.sparse.bound import Bound, Place
+from kernelwright.env.compiler.sparse.levels.base import Level, minus, one_after, plus
+from kernelwright.env.compiler.sparse.minted import Minted
+from kernelwright.env.compiler.sparse.notation import Access, access_text
+from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
+
+
+class Assembly:
+    """The target's levels while they are written."""
+
+    def __init__(self, program: Program, names: Minted) -> None:
+        self.program, self.names = program, names
+        self.target = program.assignment.target
+        self.is_appended = not program.is_plain(self.target.tensor) and not program.shares(
+            self.target
+        )
+        self._skips_parents = False
+        self._starts: list[str] = []
+        self._counters: dict[int, str] = {}
+        self._listed: dict[str, _Names] = {}
+        if self.is_appended:
+            for number, kind in enumerate(self._kinds):
+                if not kind.full and not kind.appends:
+                    raise SparseError(
+                        f"{self.target.tensor}: expected a target of dense, compressed and "
+                        f"singleton levels, found {kind.text}; convert the result"
+                    )
+                if not kind.full and not kind.branchless:
+                    self._counters[number] = names.new(f"{self.target.tensor}{number + 1}_next")
+        for space in program.workspaces:
+            if space.listed:
+                parts = (f"{space.name}_{part}" for part in ("used", "list", "count"))
+                self._listed[space.name] = _Names(*map(names.new, parts))
+
+    @property
+    def _kinds(self) -> list[Level]:
+        return [kind for kind, _ in self.program.format(self.target.tensor).levels]
+
+    # ---- questions
+
+    def level_at(self, var: str) -> int:
+        """The level (from 0) of the target at a loop variable, -1 if there is none."""
+        for number in range(len(self._kinds)):
+            if self.program.loop(self.target, number) == var:
+                return number
+        return -1
+
+    def appends(self, target: Access, var: str) -> bool:
+        """Whether the target's coordinates are appended at a variable."""
+        if not self.is_appended or target != self.target:
+            return False
+        number = self.level_at(var)
+        return number >= 0 and not self._kinds[number].full
+
+    def appends_below(self, target: Access, bound: Bound) -> bool:
+        """Whether levels that are appended to are still to come."""
+        if not self.is_appended or target != self.target:
+            return False
+        depth = bound.place(target).depth
+        return any(not kind.full for kind in self._kinds[depth:])
+
+    def check(self, target: Access, var: str, bound: Bound, *, is_kept: bool) -> None:
+        """Refuse a summed loop outside one that is appended at.
+
+        Raises:
+            SparseError: with the loops.
+        """
+        if is_kept or not self.appends_below(target, bound):
+            return
+        inner = self._next_appended(bound)
+        raise SparseError(
+            f"{access_text(target)} is assembled by appending at {inner}, but {var}, which is "
+            f"summed over, is outside of it: what comes again for another {var} could only be "
+            f"appended again; put {var} inside {inner}, or gather the sum in a workspace over "
+            f"{inner} (workspace('{inner}'))"
+        )
+
+    def check_sequence(self, target: Access, bound: Bound) -> None:
+        """Refuse several statements that would append the same coordinates one after the other.
+
+        Raises:
+            SparseError: with the loop.
+        """
+        if self.appends_below(target, bound):
+            inner = self._next_appended(bound)
+            raise SparseError(
+                f"{access_text(target)} is assembled by appending at {inner}, but its terms are "
+                "summed over different variables and computed one after the other; gather them in "
+                f"a workspace over {inner} (workspace('{inner}'))"
+            )
+
+    def _next_appended(self, bound: Bound) -> str:
+        depth = bound.place(self.target).depth
+        number = next(n for n in range(depth, len(self._kinds)) if not self._kinds[n].full)
+        return self.program.loop(self.target, number)
+
+    def leaves_out(self, target: Access) -> None:
+        """Take note that not all parents are visited: their ends are filled in afterwards."""
+        if self.is_appended and target == self.target:
+            self._skips_parents = True
+
+    # ---- code
+
+    def entered(
+        self, target: Access, var: str, bound: Bound
+    ) -> tuple[Bound, list[Stmt], list[Stmt]]:
+        """What is known inside an appended loop at a coordinate, and what is written before and
+        after its body.
+        """
+        if not self.appends(target, var):
+            return bound, [], []
+        number = self.level_at(var)
+        chain = self._chain(number)
+        counter = self._counters[chain[0]]
+        place = Load(counter, ())
+        bound = bound.with_place(target, Place(number + 1, place))
+        if not self._kinds[number].unique and number + 1 < len(self._kinds):
+            # Written with the last coordinate of the element.
+            return bound, [], []
+        after: list[Stmt] = []
+        for level in chain:
+            site = self.program.site(target, level)
+            value = bound.coordinates[self.program.loop(target, level)]
+            stored = Cast(site.index_dtype, value)
+            after.append(Store(site.name("crd"), (place,), stored))
+        after.append(Store(counter, (), whole(1), "add"))
+        inner = next((n for n in self._counters if n > number), None)
+        if inner is None:
+            return bound, [], after
+        # A coordinate under which nothing was appended is not kept.
+        start = self.names.new(f"{self._counters[inner]}_before")
+        grown = Binary("lt", Load(start, ()), Load(self._counters[inner], ()))
+        opening = Store(start, (), Load(self._counters[inner], ()))
+        self._starts.append(start)
+        return bound, [opening], [If(grown, Block(tuple(after)))]
+
+    def _chain(self, number: int) -> list[int]:
+        """The levels from one with a position of its own down to a level."""
+        first = number
+        while self._kinds[first].branchless:
+            first -= 1
+        return list(range(first, number + 1))
+
+    def closing(self, target: Access, var: str, bound: Bound) -> list[Stmt]:
+        """The end of a parent's coordinates, once its loop is over."""
+        number = self.level_at(var)
+        if number not in self._counters:
+            return []
+        site = self.program.site(target, number)
+        parent = bound.place(target).position
+        end = Cast(site.index_dtype, Load(self._counters[number], ()))
+        return [Store(site.name("pos"), (one_after(parent),), end)]
+
+    def around(self, body: Stmt) -> Stmt:
+        """Counters, first positions, and the workspaces that keep lists."""
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        for number in self._counters:
+            site = self.program.site(self.target, number)
+            pos, dtype = site.name("pos"), site.index_dtype
+            zero = Const(0, dtype)
+            if self._skips_parents:
+                p = self.names.new("p")
+                before.append(For(p, one_after(site.parents), Store(pos, (Var(p),), zero)))
+                q = self.names.new("p")
+                last = Load(pos, (Var(q),))
+                after.append(For(q, site.parents, Store(pos, (one_after(Var(q)),), last, "max")))
+            else:
+                before.append(Store(pos, (whole(0),), zero))
+        out: Stmt = Block((*before, body, *after)) if before or after else body
+        for name in self._starts:
+            out = Allocate(_scalar(name), out)
+        for counter in self._counters.values():
+            out = Allocate(_scalar(counter), Block((Store(counter, (), whole(0)), out)))
+        for space in self.program.workspaces:
+            if space.listed:
+                out = self._with_lists(space, out)
+        return out
+
+    # ---- workspaces
+
+    def workspace(self, space: Workspace, producer: Stmt, consumer: Stmt) -> Stmt:
+        """Both statements around a workspace."""
+        if not space.listed:
+            shape = tuple(self.program.size(index) for index in space.indices)
+            tensor = Tensor(space.name, shape, self.program.dtype)
+            return Allocate(tensor, Block((producer, consumer)))
+        names = self._listed[space.name]
+        reset = Store(names.count, (), whole(0))
+        return Block((reset, producer, self._sorted(space), consumer))
+
+    def _with_lists(self, space: Workspace, body: Stmt) -> Stmt:
+        names = self._listed[space.name]
+        size = self.program.size(space.indices[0])
+        k = self.names.new("u")
+        clear = For(k, size, Store(names.used, (Var(k),), Const(False, "bool")))
+        out: Stmt = Block((clear, body))
+        out = Allocate(_scalar(names.count), out)
+        out = Allocate(Tensor(names.list, (size,), "int64", "temporary", "heap"), out)
+        out = Allocate(Tensor(names.used, (size,), "bool", "temporary", "heap"), out)
+        dtype = self.program.dtype
+        return Allocate(Tensor(space.name, (size,), dtype, "temporary", "heap"), out)
+
+    def insert(self, space: Workspace, indices: tuple[Expr, ...], value: Expr) -> Stmt:
+        """Add a value to an element, which is put on the list when it is first met."""
+        names = self._listed[space.name]
+        count = Load(names.count, ())
+        first = Block(
+            (
+                Store(names.used, indices, Const(True, "bool")),
+                Store(names.list, (count,), indices[0]),
+                Store(names.count, (), whole(1), "add"),
+                Store(space.name, indices, Const(0.0, self.program.dtype)),
+            )
+        )
+        is_new = Binary("eq", Load(names.used, indices), FALSE)
+        return Block((If(is_new, first), Store(space.name, indices, value, "add")))
+
+    def listed_count(self, space: Workspace) -> Expr:
+        """How many elements are in use."""
+        return Load(self._listed[space.name].count, ())
+
+    def listed_coordinate(self, space: Workspace, k: Expr) -> Expr:
+        """The k-th coordinate in use."""
+        return Load(self._listed[space.name].list, (k,))
+
+    def cleared(self, space: Workspace, coordinate: Expr) -> Stmt:
+        """An element goes out of use."""
+        return Store(self._listed[space.name].used, (coordinate,), Const(False, "bool"))
+
+    def _sorted(self, space: Workspace) -> Stmt:
+        """The list in order: by a walk through all coordinates where many are in use, else by
+        Shell's sort (with gaps that are halved).
+        """
+        names = self._listed[space.name]
+        size = self.program.size(space.indices[0])
+        count = Load(names.count, ())
+        is_crowded = Binary("lt", size, Binary("mul", count, whole(16)))
+        j, new = self.names.new("u"), self.names.new
+        keep = Block(
+            (
+                Store(names.list, (count,), Var(j)),
+                Store(names.count, (), whole(1), "add"),
+            )
+        )
+        walk = For(j, size, If(Load(names.used, (Var(j),)), keep))
+        rebuilt = Block((Store(names.count, (), whole(0)), walk))
+        gap, at, back, moving = new("gap"), new("at"), new("back"), new("moving")
+        g, b, m = Load(gap, ()), Load(back, ()), Load(moving, ())
+        before = minus(b, g)
+        greater = Binary("lt", m, Load(names.list, (before,)))
+        shift = Block(
+            (
+                Store(names.list, (b,), Load(names.list, (before,))),
+                Store(back, (), before),
+            )
+        )
+        insert = Block(
+            (
+                Store(moving, (), Load(names.list, (plus(g, Var(at)),))),
+                Store(back, (), plus(g, Var(at))),
+                While(Select(Binary("le", g, b), greater, FALSE), shift),
+                Store(names.list, (b,), m),
+            )
+        )
+        halve = Store(gap, (), Binary("floordiv", g, whole(2)))
+        passes = While(
+            Binary("lt", whole(0), g), Block((For(at, minus(count, g), insert), halve))
+        )
+        start = Store(gap, (), Binary("floordiv", count, whole(2)))
+        sort: Stmt = Block((start, passes))
+        for name in (gap, back, moving):
+            sort = Allocate(_scalar(name), sort)
+        crowded = self.names.new(f"{space.name}_crowded")
+        flag = Load(crowded, ())
+        both = Block(
+            (
+                Store(crowded, (), is_crowded),
+                If(flag, rebuilt),
+                If(Binary("eq", flag, FALSE), sort),
+            )
+        )
+        return Allocate(_scalar(crowded, "bool"), both)
+
+
+class _Names:
+    """The arrays of a workspace that keeps a list."""
+
+    def __init__(self, used: str, listed: str, count: str) -> None:
+        self.used, self.list, self.count = used, listed, count
+
+
+def _scalar(name: str, dtype: str = "int64") -> Tensor:
+    return Tensor(name, (), dtype, "temporary", "register")

@@ -1,0 +1,631 @@
+"""From concrete notation to LoopIR: a forall becomes one loop for each point of the merge lattice of
+its variable (Kjolstad et al., OOPSLA 2017, section 6; Chou et al., OOPSLA 2018, section 5).
+
+    one iterator           for k in 0..count: at its coordinate the body
+    every coordinate       for j in 0..n; what is sparse is carried along and tested
+    several iterators      while all have coordinates left: the least of them, the case that holds
+                           there, and whoever stands at it goes on
+
+A dense target is zeroed at the last place where that is still right: before the first loop that is
+summed over or that leaves coordinates out. A sparse target is appended to (`assemble`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Procedure,
+    Select,
+    Stmt,
+    Store,
+    Tensor,
+    Unary,
+    Var,
+    While,
+)
+from kernelwright.env.compiler.ir.simplify import FALSE, simplify_procedure, whole
+from kernelwright.env.compiler.ir.verify import verify
+from kernelwright.env.compiler.sparse.assemble import Assembly
+from kernelwright.env.compiler.sparse.bound import Bound, Place
+from kernelwright.env.compiler.sparse.concrete import (
+    Assign,
+    Concrete,
+    Forall,
+    InOrder,
+    Where,
+    assigns,
+    contribution,
+    restricted,
+)
+from kernelwright.env.compiler.sparse.lattice import FULL, Point, points
+from kernelwright.env.compiler.sparse.levels.base import minus, one_after, plus
+from kernelwright.env.compiler.sparse.minted import Minted
+from kernelwright.env.compiler.sparse.notation import (
+    Access,
+    Add,
+    Expression,
+    Literal,
+    Mul,
+    Neg,
+    Sub,
+    accesses,
+)
+from kernelwright.env.compiler.sparse.program import Program, SparseError, plain_indices
+
+
+def lower(program: Program) -> Procedure:
+    """The loops of a program, unscheduled.
+
+    Raises:
+        SparseError: if the order of its foralls does not fit its formats.
+    """
+    lowering = _Lowering(program)
+    body = lowering.whole()
+    procedure = Procedure(program.name, program.extents, program.arguments(), body)
+    return verify(simplify_procedure(verify(procedure)))
+
+
+class _Lowering:
+    """One lowering: the program, and the names that it has minted."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names = Minted(
+            (program.name, *program.extents, *(each.name for each in program.arguments()))
+        )
+        self.assembly = Assembly(program, self.names)
+
+    def whole(self) -> Stmt:
+        """The body of the procedure."""
+        bound = Bound(self.program).located(self.program.accesses)
+        target = self.program.assignment.target
+        body = self.statement(self.program.concrete, bound, pending=True, target=target)
+        return self.assembly.around(body)
+
+    # ---- statements
+
+    def statement(self, node: Concrete, bound: Bound, *, pending: bool, target: Access) -> Stmt:
+        """``pending`` says that the elements of the target at the coordinates that are bound have
+        not been zeroed yet.
+        """
+        match node:
+            case Assign():
+                return self.assign(node, bound, pending=pending)
+            case Forall():
+                return self.forall(node, bound, pending=pending, target=target)
+            case InOrder(body):
+                self.assembly.check_sequence(target, bound)
+                zero = self.zero(target, bound) if pending else []
+                rest = [
+                    self.statement(each, bound, pending=False, target=target) for each in body
+                ]
+                return Block((*zero, *rest))
+            case Where(consumer, producer, name):
+                return self.where(consumer, producer, name, bound, pending, target)
+
+    def assign(self, node: Assign, bound: Bound, *, pending: bool) -> Stmt:
+        """One store."""
+        before = self.zero(node.target, bound) if pending and node.accumulate else []
+        value = self.value(node.expression, bound)
+        store = self.store(node.target, bound, value, "add" if node.accumulate else None)
+        return Block((*before, store)) if before else store
+
+    def where(
+        self,
+        consumer: Concrete,
+        producer: Concrete,
+        name: str,
+        bound: Bound,
+        pending: bool,
+        target: Access,
+    ) -> Stmt:
+        """The producer, then the consumer, around both the workspace."""
+        found = self.program.workspace(name)
+        assert found is not None
+        made = assigns(producer)[0].target
+        first = self.statement(producer, bound, pending=not found.listed, target=made)
+        second = self.statement(consumer, bound, pending=pending, target=target)
+        return self.assembly.workspace(found, first, second)
+
+    def forall(self, node: Forall, bound: Bound, *, pending: bool, target: Access) -> Stmt:
+        """The loops of one variable."""
+        var, body = node.var, node.body
+        steps = self.iterators(var, body, bound)
+        merged = self.lattice(body, steps, var)
+        is_full = merged == (frozenset((FULL,)),)
+        appended = self.assembly.appends(target, var)
+        kept = self.is_kept(var, target)
+        self.assembly.check(target, var, bound, is_kept=kept)
+        if kept and not appended and not is_full:
+            self.assembly.leaves_out(target)
+        zero: list[Stmt] = []
+        if pending and not (appended or self.assembly.appends_below(target, bound)):
+            if not (kept and is_full):
+                zero, pending = self.zero(target, bound), False
+        loop = self.loops(var, body, steps, merged, bound, pending, target)
+        closing = self.assembly.closing(target, var, bound) if appended else []
+        return Block((*zero, loop, *closing))
+
+    def is_kept(self, var: str, target: Access) -> bool:
+        """Whether a loop is over an index of the target."""
+        return any(var in self.program.loops(index) for index in target.indices)
+
+    # ---- iterators
+
+    def iterators(self, var: str, body: Concrete, bound: Bound) -> dict[Access, int]:
+        """The accesses that have to be iterated at a variable, with the number of the level.
+
+        Raises:
+            SparseError: if a level above has not been followed yet.
+        """
+        out = {}
+        for access in self.read(body):
+            if self.program.is_plain(access.tensor):
+                continue
+            depth = bound.place(access).depth
+            for number in range(depth, len(self.program.format(access.tensor).levels)):
+                if self.program.loop(access, number) != var:
+                    continue
+                if self.program.level(access, number).full:
+                    break
+                if number != depth:
+                    above = self.program.loop(access, depth)
+                    raise SparseError(
+                        f"{access.tensor} stores {above} before {var}, found forall {var} outside "
+                        f"forall {above}"
+                    )
+                out[access] = number
+        return out
+
+    def read(self, body: Concrete) -> tuple[Access, ...]:
+        """All accesses that a statement reads, workspaces left out."""
+        found = (a for each in assigns(body) for a in accesses(each.expression))
+        return tuple(
+            a for a in dict.fromkeys(found) if self.program.workspace(a.tensor) is None
+        )
+
+    def lattice(
+        self, body: Concrete, steps: dict[Access, int], var: str
+    ) -> tuple[Point, ...]:
+        """The points of a variable's merge lattice.
+
+        Raises:
+            SparseError: if iterators that are not ordered would have to be merged.
+        """
+        listed = {
+            access
+            for each in assigns(body)
+            for access in accesses(each.expression)
+            if (space := self.program.workspace(access.tensor)) and space.listed
+        }
+
+        def kind(access: Access) -> str:
+            if access in listed and var in access.indices:
+                return "iterate"
+            if access not in steps:
+                return "full"
+            return "either" if self.program.level(access, steps[access]).locates else "iterate"
+
+        found = points(contribution(body), kind)
+        for point in found:
+            for access in point - {FULL} if len(point) > 1 else ():
+                if access in steps and not self.program.level(access, steps[access]).ordered:
+                    others = ", ".join(sorted(a.tensor or "a dense operand" for a in point))
+                    raise SparseError(
+                        f"{access.tensor}: expected an ordered level at {var} to merge "
+                        f"({others}), found {self.program.level(access, steps[access]).text}"
+                    )
+        return found
+
+    def count(self, access: Access, number: int, bound: Bound) -> Expr:
+        """How many positions an iterator goes through."""
+        place = bound.place(access)
+        kind = self.program.level(access, number)
+        if place.until is not None:
+            return minus(place.until, place.position)
+        return kind.count(bound.site(access, number), place.position)
+
+    def position(self, access: Access, number: int, bound: Bound, k: Expr) -> Expr:
+        """An iterator's k-th position."""
+        place = bound.place(access)
+        if place.until is not None:
+            return plus(place.position, k)
+        kind = self.program.level(access, number)
+        return kind.position(bound.site(access, number), place.position, k)
+
+    def coordinate(self, access: Access, number: int, bound: Bound, position: Expr) -> Expr:
+        """The coordinate at an iterator's position."""
+        kind = self.program.level(access, number)
+        return kind.coordinate(bound.site(access, number), bound.place(access).position, position)
+
+    # ---- loops
+
+    def loops(
+        self,
+        var: str,
+        body: Concrete,
+        steps: dict[Access, int],
+        merged: tuple[Point, ...],
+        bound: Bound,
+        pending: bool,
+        target: Access,
+    ) -> Stmt:
+        """One loop, or one for each point of the lattice."""
+        inside = _Inside(var, body, steps, bound, pending, target)
+        if len(merged) == 1 and len(merged[0]) == 1:
+            (only,) = merged[0]
+            if only == FULL:
+                return self.every_coordinate(inside, merged[0])
+            if self.program.workspace(only.tensor):
+                return self.listed(inside, only)
+            if not self.runs(only, inside):
+                return self.one_iterator(inside, only)
+        if any(FULL in point for point in merged):
+            return self.carried(inside, merged)
+        return self.merging(inside, merged)
+
+    def runs(self, access: Access, inside: _Inside) -> bool:
+        """Whether positions of one coordinate have to be visited as one: the level is not unique,
+        and the target appends here or stores instead of adding up.
+        """
+        if self.program.level(access, inside.steps[access]).unique:
+            return False
+        if self.assembly.appends(inside.target, inside.var):
+            return True
+        return not all(each.accumulate for each in assigns(inside.body))
+
+    def one_iterator(self, inside: _Inside, access: Access) -> Stmt:
+        """A loop over the positions of one level."""
+        number, bound = inside.steps[access], inside.bound
+        name = self.names.new(inside.var)
+        position = self.position(access, number, bound, Var(name))
+        value = self.coordinate(access, number, bound, position)
+        kind, place = self.program.level(access, number), bound.place(access)
+        now = bound.with_place(access, Place(number + 1, position))
+        there = kind.present(bound.site(access, number), place.position, position)
+        body = self.at(inside, now, value, frozenset((access,)))
+        if there is not None:
+            body = If(there, body)
+        return For(name, self.count(access, number, bound), body)
+
+    def listed(self, inside: _Inside, access: Access) -> Stmt:
+        """A loop over the elements of a workspace that are in use."""
+        space = self.program.workspace(access.tensor)
+        assert space is not None
+        name = self.names.new(inside.var)
+        value = self.assembly.listed_coordinate(space, Var(name))
+        body = self.at(inside, inside.bound, value, frozenset((access,)))
+        clear = self.assembly.cleared(space, value)
+        return For(name, self.assembly.listed_count(space), Block((body, clear)))
+
+    def every_coordinate(self, inside: _Inside, point: Point) -> Stmt:
+        """A loop over all coordinates."""
+        name = self.names.new(inside.var)
+        body = self.at(inside, inside.bound, Var(name), point)
+        return For(name, self.program.extent(inside.var), body)
+
+    def carried(self, inside: _Inside, merged: tuple[Point, ...]) -> Stmt:
+        """A loop over all coordinates, with iterators that are carried along."""
+        name = self.names.new(inside.var)
+        walkers = [
+            _Walker(a, inside.steps[a], self.names, inside.var)
+            for a in inside.steps
+            if any(a in point for point in merged)
+        ]
+        tests: dict[Access, Expr] = {}
+        flags, advances, runs = [], [], []
+        bound = inside.bound
+        for walker in walkers:
+            k = Load(walker.counter, ())
+            position = self.position(walker.access, walker.number, inside.bound, k)
+            value = self.coordinate(walker.access, walker.number, inside.bound, position)
+            end = self.count(walker.access, walker.number, inside.bound)
+            left = Binary("lt", k, end)
+            has = Select(left, Binary("eq", value, Var(name)), FALSE)
+            flags.append((walker.flag, has))
+            tests[walker.access] = Load(walker.flag, ())
+            gain = Cast("int64", Load(walker.flag, ()))
+            bound, step, run = self.step(walker, bound, inside.bound, Var(name), gain, end)
+            advances.append(step)
+            runs += [run] if run else []
+        body = self.cases(inside, bound, Var(name), merged, tests)
+        inner: Stmt = Block((*body, *advances))
+        for run in reversed(runs):
+            inner = run.around(inner)
+        for flag, has in reversed(flags):
+            inner = Allocate(_scalar(flag, "bool"), Block((Store(flag, (), has), inner)))
+        loop: Stmt = For(name, self.program.extent(inside.var), inner)
+        for walker in reversed(walkers):
+            loop = _initialised(walker.counter, whole(0), loop)
+        return loop
+
+    def merging(self, inside: _Inside, merged: tuple[Point, ...]) -> Stmt:
+        """A loop for each point, while all its iterators have coordinates left."""
+        walkers = {
+            a: _Walker(a, inside.steps[a], self.names, inside.var)
+            for a in inside.steps
+            if any(a in point for point in merged)
+        }
+        ends = {a: self.names.new(f"{w.counter}_end") for a, w in walkers.items()}
+        parts = []
+        for point in merged:
+            alive: Expr | None = None
+            for access in walkers:
+                if access in point:
+                    left = Binary("lt", Load(walkers[access].counter, ()), Load(ends[access], ()))
+                    alive = left if alive is None else Binary("and", alive, left)
+            assert alive is not None
+            below = tuple(p for p in merged if p <= point)
+            mine = [(walkers[a], Load(ends[a], ())) for a in walkers if a in point]
+            parts.append(While(alive, self.meeting(inside, below, mine)))
+        out: Stmt = Block(tuple(parts))
+        for access in reversed(walkers):
+            count = self.count(access, inside.steps[access], inside.bound)
+            out = _initialised(ends[access], count, out)
+            out = _initialised(walkers[access].counter, whole(0), out)
+        return out
+
+    def meeting(
+        self, inside: _Inside, below: tuple[Point, ...], walkers: Sequence[tuple[_Walker, Expr]]
+    ) -> Stmt:
+        """One step of a merge: the least coordinate, the case that holds, and on."""
+        heads, tests, bound = [], {}, inside.bound
+        for walker, _ in walkers:
+            k = Load(walker.counter, ())
+            position = self.position(walker.access, walker.number, inside.bound, k)
+            value = self.coordinate(walker.access, walker.number, inside.bound, position)
+            heads.append((self.names.new(f"{walker.counter}_at"), value))
+        least: Expr = Load(heads[0][0], ())
+        for head, _ in heads[1:]:
+            least = Binary("min", least, Load(head, ()))
+        if len(heads) > 1:
+            name = self.names.new(inside.var)
+            now: Expr = Load(name, ())
+        else:
+            now = least
+        advances: list[Stmt] = []
+        runs = []
+        for (walker, end), (head, _) in zip(walkers, heads, strict=True):
+            gain: Expr = whole(1)
+            if len(heads) > 1:
+                tests[walker.access] = Binary("eq", Load(head, ()), now)
+                gain = Cast("int64", tests[walker.access])
+            bound, step, run = self.step(walker, bound, inside.bound, now, gain, end)
+            advances.append(step)
+            runs += [run] if run else []
+        body: Stmt = Block((*self.cases(inside, bound, now, below, tests), *advances))
+        for run in reversed(runs):
+            body = run.around(body)
+        if len(heads) > 1:
+            body = _initialised(name, least, body)
+        for head, value in reversed(heads):
+            body = _initialised(head, value, body)
+        return body
+
+    def step(
+        self, walker: _Walker, bound: Bound, outside: Bound, now: Expr, gain: Expr, end: Expr
+    ) -> tuple[Bound, Stmt, _Run | None]:
+        """An iterator's place at a coordinate, and how it goes on from there; where a level is not
+        unique, by the run of positions that have the coordinate.
+        """
+        access, number = walker.access, walker.number
+        k = Load(walker.counter, ())
+        position = self.position(access, number, outside, k)
+        if self.program.level(access, number).unique:
+            moved = bound.with_place(access, Place(number + 1, position))
+            return moved, Store(walker.counter, (), gain, "add"), None
+        if number + 1 == len(self.program.format(access.tensor).levels):
+            raise SparseError(
+                f"{access.tensor}: expected elements of distinct coordinates where it is merged or "
+                "stored, found a last level that is not unique"
+            )
+        name = self.names.new(f"{walker.counter}_run")
+        stop = Load(name, ())
+        here = self.coordinate(access, number, outside, self.position(access, number, outside, stop))
+        more = Select(Binary("lt", stop, end), Binary("eq", here, now), FALSE)
+        until = self.position(access, number, outside, stop)
+        moved = bound.with_place(access, Place(number + 1, position, until))
+        return moved, Store(walker.counter, (), stop), _Run(name, k, more)
+
+    def cases(
+        self,
+        inside: _Inside,
+        bound: Bound,
+        now: Expr,
+        below: tuple[Point, ...],
+        tests: dict[Access, Expr],
+    ) -> list[Stmt]:
+        """The statements for what may be there, of which exactly one runs."""
+        out: list[Stmt] = []
+        before: list[Expr] = []
+        for point in below:
+            condition: Expr | None = None
+            for access in sorted(point - {FULL}, key=repr):
+                if access in tests:
+                    test = tests[access]
+                    condition = test if condition is None else Binary("and", condition, test)
+            body = self.at(inside, bound, now, point, merged=True)
+            alone = condition
+            for other in before:
+                no = Unary("not", other)
+                alone = no if alone is None else Binary("and", alone, no)
+            out.append(body if alone is None else If(alone, body))
+            if condition is None:
+                break
+            before.append(condition)
+        return out
+
+    def at(
+        self, inside: _Inside, bound: Bound, value: Expr, point: Point, merged: bool = False
+    ) -> Stmt:
+        """The body at a coordinate where just the iterators of a point are."""
+        absent = {a for a in inside.steps if a not in point}
+        # Of a product, what another operand steers and this one can locate.
+        absent = {
+            a for a in absent if not (self.program.level(a, inside.steps[a]).locates and point)
+        }
+        body = restricted(inside.body, absent)
+        if body is None:
+            return Block(())
+        now = bound.with_coordinate(inside.var, value)
+        target = inside.target
+        now, opening, after = self.assembly.entered(target, inside.var, now)
+        now = now.located((*self.read(body), target))
+        lowered = self.statement(body, now, pending=inside.pending, target=target)
+        guard = now.guard(inside.var)
+        if guard is not None:
+            lowered = If(guard, lowered)
+        return Block((*opening, lowered, *after)) if opening or after else lowered
+
+    # ---- values
+
+    def value(self, node: Expression, bound: Bound) -> Expr:
+        """An expression over the elements at what is bound."""
+        dtype = self.program.dtype
+        match node:
+            case Literal(number):
+                return Const(float(number), dtype)
+            case Access():
+                return self.element(node, bound)
+            case Neg(operand):
+                return Unary("neg", self.value(operand, bound))
+            case Add(left, right):
+                return Binary("add", self.value(left, bound), self.value(right, bound))
+            case Sub(left, right):
+                return Binary("sub", self.value(left, bound), self.value(right, bound))
+            case Mul(left, right):
+                return Binary("mul", self.value(left, bound), self.value(right, bound))
+
+    def element(self, access: Access, bound: Bound) -> Expr:
+        """The value of an access."""
+        tensor, indices = self.where_is(access, bound)
+        found = bound.place(access).found
+        value = Load(tensor, indices)
+        return value if found is None else Select(found, value, Const(0.0, self.program.dtype))
+
+    def where_is(self, access: Access, bound: Bound) -> tuple[str, tuple[Expr, ...]]:
+        """The array of an access and its indices."""
+        if self.program.is_plain(access.tensor):
+            places = []
+            for index in plain_indices(self.program, access):
+                value = bound.index(index)
+                if value is None:
+                    raise SparseError(f"{access.tensor}: expected a loop over {index}, found none")
+                places.append(value)
+            return access.tensor, tuple(places)
+        followed = self.sharer() if self.program.shares(access) else access
+        place = bound.place(followed)
+        levels = len(self.program.format(followed.tensor).levels)
+        if place.depth != levels:
+            missing = self.program.loop(followed, place.depth)
+            raise SparseError(
+                f"{access.tensor}: expected all {levels} levels followed, found none of {missing}"
+            )
+        return f"{access.tensor}_vals", (place.position,)
+
+    def sharer(self) -> Access:
+        """The operand whose structure the target has."""
+        return next(
+            access
+            for access in accesses(self.program.assignment.expression)
+            if access.tensor == self.program.structure
+        )
+
+    def store(self, target: Access, bound: Bound, value: Expr, reduce: str | None) -> Stmt:
+        """A write of the target's element, or of a workspace's."""
+        space = self.program.workspace(target.tensor)
+        if space is not None and space.listed:
+            return self.assembly.insert(space, self.where_is(target, bound)[1], value)
+        tensor, indices = self.where_is(target, bound)
+        return Store(tensor, indices, value, reduce)
+
+    def zero(self, target: Access, bound: Bound) -> list[Stmt]:
+        """Zeros at all elements of the target under what is bound."""
+        if (space := self.program.workspace(target.tensor)) and space.listed:
+            return []
+        loops: list[tuple[str, Expr]] = []
+        now = bound
+        for index in target.indices:
+            for loop in self.program.loops(index):
+                if now.index(index) is None and loop not in now.coordinates:
+                    name = self.names.new(f"{loop}z")
+                    loops.append((name, self.program.extent(loop)))
+                    now = now.with_coordinate(loop, Var(name))
+        if self.program.shares(target):
+            return self.zero_values(target, bound)
+        now = now.located((target,))
+        tensor, places = self.where_is(target, now)
+        out: Stmt = Store(tensor, places, Const(0.0, self.program.dtype))
+        for name, extent in reversed(loops):
+            out = For(name, extent, out)
+        return [out]
+
+    def zero_values(self, target: Access, bound: Bound) -> list[Stmt]:
+        """Zeros at the values of a target that shares a structure, as far as it is not bound."""
+        place = bound.place(self.sharer())
+        levels = len(self.program.format(self.sharer().tensor).levels)
+        zero = Const(0.0, self.program.dtype)
+        if place.depth == levels:
+            return [Store(f"{target.tensor}_vals", (place.position,), zero)]
+        name = self.names.new("z")
+        store = Store(f"{target.tensor}_vals", (Var(name),), zero)
+        return [For(name, self.program.stored(self.sharer()), store)]
+
+
+class _Inside:
+    """What the loops of one forall have in common."""
+
+    def __init__(
+        self,
+        var: str,
+        body: Concrete,
+        steps: dict[Access, int],
+        bound: Bound,
+        pending: bool,
+        target: Access,
+    ) -> None:
+        self.var, self.body, self.steps = var, body, steps
+        self.bound, self.pending, self.target = bound, pending, target
+
+
+class _Walker:
+    """An iterator of a merge: its counter, and the flag that says whether it is at a coordinate."""
+
+    def __init__(self, access: Access, number: int, names: Minted, var: str) -> None:
+        self.access, self.number = access, number
+        self.counter = names.new(f"{var}{access.tensor}")
+        self.flag = names.new(f"{self.counter}_here")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A scalar that goes on from a position as long as the coordinate stays the same."""
+
+    name: str
+    start: Expr
+    more: Expr
+
+    def around(self, body: Stmt) -> Stmt:
+        """The scalar found, then the body."""
+        step = Store(self.name, (), whole(1), "add")
+        return _initialised(self.name, self.start, Block((While(self.more, step), body)))
+
+
+def _scalar(name: str, dtype: str = "int64") -> Tensor:
+    return Tensor(name, (), dtype, "temporary", "register")
+
+
+def _initialised(name: str, value: Expr, body: Stmt) -> Stmt:
+    """A whole-number scalar that starts as a value, around the body."""
+    return Allocate(_scalar(name), Block((Store(name, (), value), body)))

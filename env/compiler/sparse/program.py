@@ -1,0 +1,207 @@
+"""What the lowering reads: an assignment, a format for each tensor, the sizes of index variables,
+and the concrete statement that says in which order coordinates are visited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelwright.env.compiler.errors import CompilerError
+from kernelwright.env.compiler.ir.nodes import Binary, Expr, Tensor, Var
+from kernelwright.env.compiler.ir.simplify import simplify, whole
+from kernelwright.env.compiler.sparse.concrete import Concrete
+from kernelwright.env.compiler.sparse.format import (
+    Diagonal,
+    Dimension,
+    Format,
+    Inner,
+    Mode,
+    Outer,
+)
+from kernelwright.env.compiler.sparse.levels.base import Level, Site, minus, plus
+from kernelwright.env.compiler.sparse.notation import Access, Assignment, accesses
+
+
+class SparseError(CompilerError):
+    """A statement that cannot be lowered as it is: why, and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A dense temporary over index variables; ``listed``, it remembers which of its elements are
+    in use, so that a sparse result can be assembled from it.
+    """
+
+    name: str
+    indices: tuple[str, ...]
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A statement with all that is needed to make loops of it.
+
+    ``sizes`` are those of index variables, ``counts`` the numbers of positions of levels whose
+    storage decides them (``A2``), both whole-number expressions over ``extents``. ``structure``
+    names the operand whose levels the target shares: only values are written then. ``assembles``
+    says whether a sparse target's levels are written along with its values.
+    """
+
+    name: str
+    assignment: Assignment
+    formats: tuple[tuple[str, Format], ...]
+    sizes: tuple[tuple[str, Expr], ...]
+    counts: tuple[tuple[str, Expr], ...]
+    extents: tuple[str, ...]
+    dtype: str
+    concrete: Concrete
+    workspaces: tuple[Workspace, ...] = ()
+    structure: str | None = None
+
+    def format(self, tensor: str) -> Format:
+        """The format of an operand or of the target."""
+        return dict(self.formats)[tensor]
+
+    def size(self, variable: str) -> Expr:
+        """The number of coordinates of an index variable."""
+        return dict(self.sizes)[variable]
+
+    def workspace(self, name: str) -> Workspace | None:
+        """The workspace of a name, or None if the name is no workspace's."""
+        return next((each for each in self.workspaces if each.name == name), None)
+
+    def is_plain(self, tensor: str) -> bool:
+        """Whether a tensor is an ordinary array, stored by its modes in some order."""
+        if self.workspace(tensor):
+            return True
+        levels = self.format(tensor).levels
+        return all(kind.full and isinstance(dimension, Mode) for kind, dimension in levels)
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """The target and all operands, each once."""
+        found = (self.assignment.target, *accesses(self.assignment.expression))
+        return tuple(dict.fromkeys(found))
+
+    def block(self, variable: str) -> int | None:
+        """The block size by which an index variable is stored, or None.
+
+        Raises:
+            SparseError: if two tensors have different ones.
+        """
+        found: dict[int, str] = {}
+        for access in self.accesses:
+            for _, dimension in self.format(access.tensor).levels:
+                if isinstance(dimension, Outer) and access.indices[dimension.mode] == variable:
+                    found.setdefault(dimension.size, access.tensor)
+        if len(found) > 1:
+            listed = " and ".join(f"{size} ({name})" for size, name in sorted(found.items()))
+            raise SparseError(f"{variable}: expected blocks of one size, found {listed}")
+        return next(iter(found), None)
+
+    def loops(self, variable: str) -> tuple[str, ...]:
+        """The loop variables of an index variable: itself, or those of its blocks and within."""
+        return (f"{variable}o", f"{variable}i") if self.block(variable) else (variable,)
+
+    def loop(self, access: Access, number: int) -> str:
+        """The loop variable of a level (from 0) of an access."""
+        match self.format(access.tensor).levels[number][1]:
+            case Mode(mode):
+                return access.indices[mode]
+            case Outer(mode, _):
+                return f"{access.indices[mode]}o"
+            case Inner(mode, _):
+                return f"{access.indices[mode]}i"
+            case Diagonal():
+                return f"{access.tensor}_diagonal"
+
+    def extent(self, variable: str) -> Expr:
+        """The number of coordinates of a loop variable."""
+        for access in self.accesses:
+            for number, (_, dimension) in enumerate(self.format(access.tensor).levels):
+                if self.loop(access, number) == variable:
+                    return self.coordinates(access, dimension)
+        return self.size(variable)
+
+    def coordinates(self, access: Access, dimension: Dimension) -> Expr:
+        """The number of coordinates of a dimension of an access."""
+        match dimension:
+            case Mode(mode):
+                return self.size(access.indices[mode])
+            case Outer(mode, block):
+                raised = plus(self.size(access.indices[mode]), whole(block - 1))
+                return simplify(Binary("floordiv", raised, whole(block)))
+            case Inner(_, block):
+                return whole(block)
+            case Diagonal(row, column):
+                both = plus(self.size(access.indices[row]), self.size(access.indices[column]))
+                return simplify(minus(both, whole(1)))
+
+    def site(self, access: Access, number: int, computed: Expr | None = None) -> Site:
+        """A level (from 0) of an access as its kind's code needs it."""
+        tensor = access.tensor if not self.shares(access) else str(self.structure)
+        owner = self.format(tensor)
+        parents: Expr = whole(1)
+        for below, (kind, dimension) in enumerate(owner.levels):
+            extent = self.coordinates(access, dimension)
+            stored = dict(self.counts).get(f"{tensor}{below + 1}", whole(0))
+            site = Site(tensor, below + 1, extent, parents, stored, owner.index_dtype, computed)
+            if below == number:
+                return site
+            parents = simplify(kind.positions(site) or stored)
+        raise SparseError(f"{tensor}: expected a level from 0 to {len(owner.levels) - 1}")
+
+    def shares(self, access: Access) -> bool:
+        """Whether an access is the target with the structure of an operand."""
+        return self.structure is not None and access == self.assignment.target
+
+    def level(self, access: Access, number: int) -> Level:
+        """The kind of a level (from 0) of an access."""
+        return self.format(access.tensor).levels[number][0]
+
+    def stored(self, access: Access) -> Expr:
+        """The number of values of an access's tensor."""
+        last = len(self.format(access.tensor).levels) - 1
+        if last < 0:
+            return whole(1)
+        site = self.site(access, last)
+        return simplify(self.level(access, last).positions(site) or site.positions)
+
+    def arguments(self) -> tuple[Tensor, ...]:
+        """The arrays of all operands and of the target, in order of appearance, target last."""
+        out: list[Tensor] = []
+        for access in (*self.accesses[1:], self.accesses[0]):
+            is_target = access == self.assignment.target
+            role = "output" if is_target else "input"
+            if self.is_plain(access.tensor):
+                shape = tuple(self.size(index) for index in plain_indices(self, access))
+                new = [Tensor(access.tensor, shape, self.dtype, role)]
+            else:
+                new = [] if self.shares(access) else self._arrays(access, role)
+                values = Tensor(f"{access.tensor}_vals", (self.stored(access),), self.dtype, role)
+                new.append(values)
+            out += [each for each in new if each.name not in {known.name for known in out}]
+        return tuple(out)
+
+    def _arrays(self, access: Access, role: str) -> list[Tensor]:
+        out = []
+        for number in range(len(self.format(access.tensor).levels)):
+            site = self.site(access, number)
+            for array in self.level(access, number).arrays(site):
+                shape = (simplify(array.size),)
+                out.append(Tensor(site.name(array.name), shape, array.dtype, role))
+        return out
+
+
+def plain_indices(program: Program, access: Access) -> tuple[str, ...]:
+    """The index variables of an access to an ordinary array, in the order of its storage."""
+    if program.workspace(access.tensor):
+        return access.indices
+    levels = program.format(access.tensor).levels
+    modes = [dimension.mode for _, dimension in levels if isinstance(dimension, Mode)]
+    return tuple(access.indices[mode] for mode in modes)
+
+
+def symbolic(tensor: str, number: int) -> Var:
+    """The extent that stands for the number of positions of a level (from 1)."""
+    return Var(f"{tensor}{number}_size")
