@@ -1,7 +1,8 @@
 """Index notation: what is computed, not in which order and not from which storage.
 
 A variable that is not an index of the target is summed over, in each term of a sum by itself
-(Einstein's convention): y(i) = A(i,j) * x(j) + b(i) adds b(i) once.
+(Einstein's convention): y(i) = A(i,j) * x(j) + b(i) adds b(i) once. Products over sums mean what
+they are multiplied out: in (A(i,j) + b(i)) * c(i), b(i) * c(i) is added once, too.
 
 From Python operators: with ``A, x = tensors("A x")`` and ``i, j = indices("i j")``,
 ``A[i, j] * x[j] + 2`` is an expression.
@@ -10,9 +11,9 @@ From Python operators: with ``A, x = tensors("A x")`` and ``i, j = indices("i j"
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, assert_never
 
 from kernelwright.env.compiler.errors import CompilerError
 
@@ -169,16 +170,19 @@ def operand(value: object) -> Expression:
     raise NotationError(f"expected an element of a tensor or a finite number, found {value!r}")
 
 
-def accesses(expression: Expression) -> Iterator[Access]:
-    """All accesses in order of appearance, each time that they appear."""
+def accesses(expression: Expression) -> tuple[Access, ...]:
+    """All accesses in order of appearance, each as often as it appears."""
     match expression:
+        case Literal():
+            return ()
         case Access():
-            yield expression
+            return (expression,)
         case Neg(inner):
-            yield from accesses(inner)
+            return accesses(inner)
         case Add(left, right) | Sub(left, right) | Mul(left, right):
-            yield from accesses(left)
-            yield from accesses(right)
+            return accesses(left) + accesses(right)
+        case _:
+            assert_never(expression)
 
 
 def variables(expression: Expression) -> tuple[str, ...]:
@@ -190,33 +194,6 @@ def reduction_variables(assignment: Assignment) -> tuple[str, ...]:
     """Index variables that are summed over, in order of appearance."""
     kept = assignment.target.indices
     return tuple(v for v in variables(assignment.expression) if v not in kept)
-
-
-def terms(expression: Expression) -> Iterator[Expression]:
-    """The terms of a sum, without their signs: each is summed over by itself."""
-    match expression:
-        case Add(left, right) | Sub(left, right):
-            yield from terms(left)
-            yield from terms(right)
-        case Neg(inner):
-            yield from terms(inner)
-        case _:
-            yield expression
-
-
-def in_every_product(expression: Expression) -> frozenset[str]:
-    """Index variables that are in every product, were the expression multiplied out."""
-    match expression:
-        case Access():
-            return frozenset(expression.indices)
-        case Neg(inner):
-            return in_every_product(inner)
-        case Mul(left, right):
-            return in_every_product(left) | in_every_product(right)
-        case Add(left, right) | Sub(left, right):
-            return in_every_product(left) & in_every_product(right)
-        case Literal():
-            return frozenset()
 
 
 def access_text(access: Access) -> str:
@@ -233,9 +210,9 @@ def extents(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> dict
             disagree.
     """
     sizes: dict[str, tuple[int, Access]] = {}
-    operands = list(accesses(assignment.expression))
+    operands = accesses(assignment.expression)
     if assignment.target.tensor in shapes:
-        operands.append(assignment.target)
+        operands += (assignment.target,)
     for access in operands:
         text = access_text(access)
         if access.tensor not in shapes:

@@ -30,9 +30,7 @@ from kernelwright.env.compiler.sparse.notation import (
     Sub,
     Tensor,
     access_text,
-    in_every_product,
     operand,
-    terms,
     variables,
 )
 
@@ -198,7 +196,6 @@ class _Parser:
         assignment = Assignment(target, expression)
         self.check_names()
         self.check_target(assignment)
-        self.check_terms(assignment)
         return assignment
 
     @property
@@ -320,21 +317,3 @@ class _Parser:
             if index not in known:
                 found = f"{index}, which no operand has"
                 _fail(self.text, at, "an index of an operand", found)
-
-    def check_terms(self, assignment: Assignment) -> None:
-        for term in terms(assignment.expression):
-            once = set(variables(term)) - set(assignment.target.indices) - in_every_product(term)
-            for variable in variables(term):
-                if variable in once:
-                    self.fail_term(term, variable)
-
-    def fail_term(self, term: Expression, variable: str) -> NoReturn:
-        """A sum within a product, of which one part is summed over and another is not."""
-        at = next(
-            at
-            for place in self.places[1:]
-            for index, at in zip(place.access.indices, place.indices, strict=True)
-            if index == variable
-        )
-        expected = f"{variable}, which is summed over, in every part of {print_expression(term)}"
-        _fail(self.text, at, expected, "parts without it (write the products out)")
