@@ -14,7 +14,7 @@ from kernelwright.configs.load import GIVEN, TABLES, shipped_configs
 from kernelwright.configs.resolve import options_model, resolve
 from kernelwright.env.compiler.machine.cpu import load_machine, machine_names
 from kernelwright.env.compiler.machine.device import device_names, load_device
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import known_directives
 from kernelwright.env.landscape.open import shipped_landscapes
 from kernelwright.env.problems import PROBLEMS
 from kernelwright.env.spaces import SPACES
@@ -24,7 +24,7 @@ from kernelwright.search.tasks import SCHEDULERS
 CATALOGUE: dict[str, Mapping[str, str] | None] = {
     "problems": PROBLEMS,
     "spaces": SPACES,
-    "directives": DIRECTIVES,
+    "directives": known_directives(),
     "drivers": TABLES["driver"],
     "targets": TARGETS,
     "schedulers": SCHEDULERS,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kernelwright.agents.context.library import Passage, passage
 from kernelwright.agents.dialects.schedule import directive_help
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import known_directives
 
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 
@@ -17,7 +17,7 @@ _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 def directive_pages() -> list[Passage]:
     """What each directive does, with the loops before and after."""
     found = []
-    for op in DIRECTIVES:
+    for op in known_directives():
         told = directive_help(op)
         found.append(passage("directive", told.call, told.text))
     return found

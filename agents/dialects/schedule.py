@@ -15,7 +15,11 @@ from kernelwright.agents.dialects.fences import answer_block
 from kernelwright.agents.dialects.steps import Misstep, apply_steps, read_steps
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.printer import print_procedure
-from kernelwright.env.compiler.schedule import DIRECTIVES, GROUPS
+from kernelwright.env.compiler.schedule import (
+    FRONT_END_DIRECTIVES,
+    GROUPS,
+    known_directives,
+)
 from kernelwright.env.compiler.schedule.decision import without_decisions
 from kernelwright.env.compiler.schedule.trace import (
     TraceError,
@@ -37,6 +41,8 @@ HINTS = (
 )
 # What most schedules are made of.
 IN_FULL = ("split", "fuse", "reorder", "tile", "unroll", "vectorize", "parallel")
+# Over the directives of a front end in a prompt.
+FRONT_END = "of the statement itself, before all others"
 PYTHON_MARKS = ("python", "py")
 STEP_MARKS = ("steps",)
 _STEPS = re.compile(r"^[ \t]*(?:insert|replace|delete)[ \t]+\d", re.IGNORECASE | re.MULTILINE)
@@ -67,7 +73,7 @@ class Schedule:
         space names.
         """
         named = getattr(self._space, "named", ())
-        return tuple(op for op in DIRECTIVES if op in IN_FULL or op in named)
+        return tuple(op for op in known_directives() if op in IN_FULL or op in named)
 
     def _others(self) -> list[tuple[str, list[DirectiveHelp]]]:
         """The other directives by group, in a line each."""
@@ -76,6 +82,9 @@ class Schedule:
             (group, [directive_line(op) for op in ops if op not in told])
             for group, ops in GROUPS.items()
         ]
+        if self._space.procedure.origin is not None:
+            lines = [directive_line(op) for op in FRONT_END_DIRECTIVES if op not in told]
+            groups.insert(0, (FRONT_END, lines))
         return [(group, lines) for group, lines in groups if lines]
 
     def facts(self) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ from kernelwright.agents.context.winners import (
 )
 from kernelwright.agents.programmer.reading import sections
 from kernelwright.configs import api
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import known_directives
 from kernelwright.env.problems.gemm_gpu import gemm_gpu
 from kernelwright.env.types import Language, knob_candidate
 from kernelwright.search.store import DATABASE
@@ -38,8 +38,8 @@ from kernelwright.search.tuning.near import OTHER_DEVICE
 
 def test_every_directive_has_a_page_that_its_name_finds():
     library = Library(directive_pages())
-    assert len(library) == len(DIRECTIVES)
-    for op in DIRECTIVES:
+    assert len(library) == len(known_directives())
+    for op in known_directives():
         (found,) = library.find([f"illegal: {op}('i') cannot be done"], 1)
         assert found.title.startswith(f"{op}(")
         assert found.source == "directive"
@@ -204,7 +204,7 @@ def test_each_kind_has_its_share_however_many_there_are_of_another():
     many = by_worth(winner(1 + v / 1e4, 1.0, bm=v, bn=3 * v, bk=v + 1) for v in values)
     pages = [passage("page", f"notes {i}", "knobs of gemm_gpu") for i in range(3)]
     kept = as_many_as_fit([*many, *pages, *directive_pages()])
-    assert len(kept) == MOST_OF_A_SHELF + 3 + len(DIRECTIVES)
+    assert len(kept) == MOST_OF_A_SHELF + 3 + len(known_directives())
     shelves = Shelves(kept)
     found = shelves.find(["gemm_gpu knobs tile"], 5)
     assert [p.source for p in found] == ["run", "page", "run", "directive", "run"]

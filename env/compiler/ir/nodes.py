@@ -9,9 +9,9 @@ there, which is how reductions are written: the order of the combinations is the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
 ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "pow")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -242,14 +242,29 @@ class Tensor:
     scope: str = "auto"
 
 
+class Origin(Protocol):
+    """A front end's statement, with all that was decided about it so far."""
+
+    @property
+    def key(self) -> str:
+        """A text that no other origin has: what is remembered of one is not told of another."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A kernel: its extents, its inputs and outputs in declared order, and what it does."""
+    """A kernel: its extents, its inputs and outputs in declared order, and what it does.
+
+    ``origin`` is what a front end has just lowered it from, for the directives of that front end,
+    which lower it anew. It is no part of the procedure's meaning: procedures with equal loops are
+    equal. A directive on loops leaves none.
+    """
 
     name: str
     extents: tuple[str, ...]
     tensors: tuple[Tensor, ...]
     body: Stmt
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
 def children(node: Expr) -> tuple[Expr, ...]:

@@ -19,6 +19,7 @@ differently from the target.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from kernelwright.env.compiler.ir.nodes import (
@@ -247,4 +248,4 @@ def _prune(node: Stmt) -> Stmt:
 def simplify_procedure(procedure: Procedure) -> Procedure:
     """The procedure with a simplified body."""
     body = simplify_statement(procedure.body)
-    return Procedure(procedure.name, procedure.extents, procedure.tensors, body)
+    return replace(procedure, body=body)

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from kernelwright.env.compiler.errors import VerifyError
 from kernelwright.env.compiler.ir.dtypes import DTYPES, FLOATS, INTEGERS, fits
+from kernelwright.env.compiler.ir.levels import is_launch
 from kernelwright.env.compiler.ir.names import is_identifier
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
@@ -155,6 +156,8 @@ def _statement(node: Stmt, scope: Scope, taken: set[str]) -> None:
             here = scope.under("while")
             if type_of(condition, here) != "bool":
                 raise VerifyError(here.where, "a condition", type_of(condition, here))
+            if is_launch(body):
+                raise VerifyError(here.where, "no block or thread loops in a while", "one")
             _statement(body, here, taken)
         case Block(body):
             for i, item in enumerate(body):

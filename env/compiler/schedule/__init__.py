@@ -1,8 +1,10 @@
 """Directives: typed arguments, a legality check, a rewrite, and a docstring with before and after.
 
 A schedule is a tuple of `Directive`s: it prints as Python, goes to JSON and back, replays and
-hashes. `DIRECTIVES` lists all; a directive is a function from a procedure, the name of a loop and
-further arguments to a procedure.
+hashes. `DIRECTIVES` lists those on loops: a directive is a function from a procedure, the name of a
+loop and further arguments to a procedure. `FRONT_END_DIRECTIVES` are about the statement that the
+procedure was just lowered from, its origin, which they take in the place of the procedure; so they
+come before those on loops.
 """
 
 from __future__ import annotations
@@ -56,7 +58,16 @@ DIRECTIVES: dict[str, str] = {
     "bound": "kernelwright.env.compiler.schedule.bound:bound",
 }
 
-# What they are for; every directive is in one group.
+# From a procedure's origin, a name in it and further arguments to the procedure of another origin.
+FRONT_END_DIRECTIVES: dict[str, str] = {}
+
+
+def known_directives() -> dict[str, str]:
+    """Every directive with the place of its function, those of front ends last."""
+    return {**DIRECTIVES, **FRONT_END_DIRECTIVES}
+
+
+# What those on loops are for; every directive is in one group.
 GROUPS: dict[str, tuple[str, ...]] = {
     "order of loops": (
         "split",

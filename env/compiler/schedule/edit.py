@@ -134,12 +134,13 @@ def parts(procedure: Procedure) -> tuple[Procedure, ...]:
 
 
 def finish(op: str, procedure: Procedure) -> Procedure:
-    """What every directive ends with: a simplified, verified procedure with legal loop kinds.
+    """What every directive ends with: a simplified, verified procedure with legal loop kinds,
+    which no front end lowered as it is now.
 
     Raises:
         ScheduleError: as `check_kinds` does.
     """
-    return check_kinds(op, verify(simplify_procedure(procedure)))
+    return check_kinds(op, verify(replace(simplify_procedure(procedure), origin=None)))
 
 
 def check_kinds(op: str, procedure: Procedure) -> Procedure:

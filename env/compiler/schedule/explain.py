@@ -14,7 +14,7 @@ from itertools import islice
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, loops
 from kernelwright.env.compiler.ir.queries import temporaries
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import known_directives
 from kernelwright.env.compiler.schedule.decision import nearest_entry
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.kind import LANES
@@ -88,9 +88,10 @@ def _nearest(schedules: Schedules, before: Trace, refused: Directive) -> Directi
 def _alternatives(procedure: Procedure, refused: Directive) -> Iterator[Directive]:
     """Directives that differ in one thing from a refused one."""
     op, given = refused.op, (refused.target, *refused.args)
-    if op not in DIRECTIVES:
-        for known in difflib.get_close_matches(op, DIRECTIVES, NAMES):
-            yield Directive(known, refused.target, refused.args)
+    known = known_directives()
+    if op not in known:
+        for near in difflib.get_close_matches(op, known, NAMES):
+            yield Directive(near, refused.target, refused.args)
         return
     extents = {loop.var: constant_extent(loop) for loop in loops(procedure)}
     tensors = [tensor.name for tensor in temporaries(procedure.body)]

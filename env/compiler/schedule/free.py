@@ -20,6 +20,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Select,
     Stmt,
     Var,
+    While,
     walk,
 )
 from kernelwright.env.compiler.ir.queries import expressions, is_total, mentions
@@ -129,7 +130,7 @@ def _choices_in(
             for item in items:
                 yield from _choices_in(item, inner)
             return
-        case Allocate(_, body):
+        case Allocate(_, body) | While(_, body):
             yield from _choices_in(body, inner)
             return
     for root in expressions(node):
@@ -156,7 +157,7 @@ def _conditions(
         case Block(items):
             for item in items:
                 yield from _conditions(item, inner, var)
-        case Allocate(_, body):
+        case Allocate(_, body) | While(_, body):
             yield from _conditions(body, inner, var)
         case _:
             for root in expressions(node):

@@ -79,8 +79,9 @@ _LOCK = Lock()
 
 
 def schedules_of(procedure: Procedure) -> Schedules:
-    """The one memory of all procedures that are written alike."""
-    key = repr(procedure)
+    """The one memory of all procedures that are written alike and come from one origin."""
+    origin = procedure.origin
+    key = repr((procedure, None if origin is None else origin.key))
     with _LOCK:
         found = _BY_TEXT.setdefault(key, Schedules(procedure))
         _BY_TEXT.move_to_end(key)

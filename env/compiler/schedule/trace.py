@@ -10,12 +10,13 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError, did_you_mean
-from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.ir.nodes import Origin, Procedure
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, LimitError, limited
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import FRONT_END_DIRECTIVES, known_directives
 from kernelwright.env.compiler.schedule.decision import read_decision
 from kernelwright.env.compiler.schedule.whole import check_whiles
 from kernelwright.env.types import Directive, Scalar
@@ -29,38 +30,49 @@ def directive_function(op: str) -> Callable[..., Procedure]:
     Raises:
         ScheduleError: if there is none; it lists the known ones and the nearest.
     """
-    if op not in DIRECTIVES:
-        hint = did_you_mean(op, DIRECTIVES)
-        raise ScheduleError(op, f"expected one of {', '.join(DIRECTIVES)}, found {op!r}{hint}")
-    module, _, name = DIRECTIVES[op].partition(":")
+    known = known_directives()
+    if op not in known:
+        hint = did_you_mean(op, known)
+        raise ScheduleError(op, f"expected one of {', '.join(known)}, found {op!r}{hint}")
+    module, _, name = known[op].partition(":")
     function: Callable[..., Procedure] = getattr(import_module(module), name)
     return function
 
 
 def apply(procedure: Procedure, directive: Directive) -> Procedure:
-    """The procedure after one directive; a decision leaves it as it is.
+    """The procedure after one directive; a decision leaves it as it is. One on loops leaves no
+    origin, so that those of a front end come before.
 
     Raises:
         ScheduleError: if the directive does not exist, has other arguments, or may not be applied
-            here, or isl does not come to an end of whether it may; or if a decision is not in its
-            domain.
+            here, or isl does not come to an end of whether it may; if it is a front end's, and the
+            procedure has no origin; or if a decision is not in its domain.
     """
     if directive.is_decision:
         read_decision(directive)
         return procedure
     function = directive_function(directive.op)
-    check_whiles(directive.op, procedure)
+    is_front_end = directive.op in FRONT_END_DIRECTIVES
+    subject: Procedure | Origin = procedure
+    if is_front_end:
+        if procedure.origin is None:
+            expected = "a procedure of the sparse front end before any loop directive"
+            raise ScheduleError(directive.op, f"expected {expected}")
+        subject = procedure.origin
+    else:
+        check_whiles(directive.op, procedure)
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(procedure, directive.target, *directive.args)
+        bound = signature.bind(subject, directive.target, *directive.args)
     except TypeError as error:
         taken = ", ".join(list(signature.parameters)[1:])
         raise ScheduleError(directive.op, f"{error} of {directive.op}({taken})") from None
     try:
         with limited("whether it may be applied", MAX_ANSWER_OPERATIONS):
-            return function(*bound.args, **bound.kwargs)
+            found = function(*bound.args, **bound.kwargs)
     except LimitError as error:
         raise ScheduleError(directive.op, str(error)) from None
+    return found if is_front_end or found.origin is None else replace(found, origin=None)
 
 
 def steps(

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelwright.env.compiler.ir.nodes import Const
-from kernelwright.env.compiler.ir.simplify import simplify, whole
-from kernelwright.env.compiler.sparse.format import LETTERS, Format
-from kernelwright.env.compiler.sparse.levels.base import (
-    Arrays,
-    Level,
-    Site,
-    StorageError,
-    Whole,
-    checked_positions,
+from kernelwright.env.compiler.sparse.format import Format
+from kernelwright.env.compiler.sparse.given import (
+    Values,
+    array_sizes,
+    checked_elements,
+    checked_shape,
+    given_arrays,
+    kinds_and_extents,
 )
+from kernelwright.env.compiler.sparse.levels.arrays import checked_positions
+from kernelwright.env.compiler.sparse.levels.base import Arrays, StorageError, Whole
 
-Values: TypeAlias = NDArray[Any]
 DUPLICATES = ("refuse", "sum", "keep")
 
 
@@ -55,20 +54,20 @@ class SparseTensor:
         Raises:
             StorageError: naming level, array and place, unless they are a tensor of the format.
         """
-        whole_shape = _shape(form, shape)
+        whole_shape = checked_shape(form, shape)
         vals = np.asarray(values)
         if vals.ndim != 1:
             raise StorageError(f"values: expected one dimension, found {vals.ndim}")
         above, kept = 1, {}
-        for number, (kind, extent) in enumerate(_extents(form, whole_shape), start=1):
+        for number, (kind, extent) in enumerate(kinds_and_extents(form, whole_shape), start=1):
             where = f"level {number} ({kind.text})"
-            own = _given(where, kind, form.index_dtype, arrays.get(number, {}))
+            own = given_arrays(where, kind, form.index_dtype, arrays.get(number, {}))
             try:
                 positions = kind.check(own, above, extent)
                 checked_positions(positions, form.index_dtype)
             except StorageError as error:
                 raise StorageError(f"{where}: {error}") from None
-            sizes = _sizes(kind, number, extent, above, positions, form.index_dtype)
+            sizes = array_sizes(kind, number, extent, above, positions, form.index_dtype)
             kept[number] = {name: own[name][:size] for name, size in sizes.items()}
             above = positions
         if stray := sorted(set(arrays) - set(kept)):
@@ -151,8 +150,10 @@ def pack(
         StorageError: coordinates out of range or given twice, elements that a level cannot hold,
             or more positions than the dtype of indices counts.
     """
-    whole_shape = _shape(form, shape)
-    modes, vals = _elements(form, whole_shape, coordinates, values)
+    if duplicates not in (None, *DUPLICATES):
+        raise StorageError(f"duplicates: expected {', '.join(DUPLICATES)}, found {duplicates!r}")
+    whole_shape = checked_shape(form, shape)
+    modes, vals = checked_elements(form, whole_shape, coordinates, values)
     split = form.split(whole_shape, modes)
     order = np.lexsort(split[::-1]) if split else np.arange(vals.size)
     modes, vals = modes[:, order], vals[order]
@@ -172,8 +173,6 @@ def pack(
                 f"expected every coordinate once, found {_place(modes[:, at])} again; "
                 'duplicates="sum" adds them up'
             )
-    if duplicates not in (None, *DUPLICATES):
-        raise StorageError(f"duplicates: expected {', '.join(DUPLICATES)}, found {duplicates!r}")
     if duplicates == "keep" and not form.keeps_duplicates:
         raise StorageError(
             f'duplicates="keep": expected a format whose last level is not unique, found '
@@ -187,7 +186,7 @@ def _packed(
 ) -> SparseTensor:
     parents, above = np.zeros(values.size, np.int64), 1
     arrays: dict[int, Arrays] = {}
-    for number, (kind, extent) in enumerate(_extents(form, shape), start=1):
+    for number, (kind, extent) in enumerate(kinds_and_extents(form, shape), start=1):
         where = f"level {number} ({kind.text})"
         try:
             checked_positions(kind.room(above, extent), form.index_dtype)
@@ -214,98 +213,12 @@ def from_dense(form: Format, array: ArrayLike) -> SparseTensor:
     return pack(form, data.shape, coordinates, data.reshape(-1)[flat])
 
 
-def _shape(form: Format, shape: Sequence[int]) -> tuple[int, ...]:
-    out = tuple(int(n) for n in shape)
-    if len(out) != form.order:
-        raise StorageError(f"shape: expected {form.order} modes ({form.words}), found {len(out)}")
-    for mode, n in enumerate(out):
-        if n < 0:
-            raise StorageError(f"shape: expected {LETTERS[mode]} of at least 0, found {n}")
-    return out
-
-
-def _extents(form: Format, shape: tuple[int, ...]) -> list[tuple[Level, int]]:
-    return [
-        (kind, extent) for (kind, _), extent in zip(form.levels, form.extents(shape), strict=True)
-    ]
-
-
-def _elements(
-    form: Format, shape: tuple[int, ...], coordinates: ArrayLike, values: ArrayLike
-) -> tuple[Whole, Values]:
-    """Coordinates and values as arrays, each coordinate in range."""
-    vals, given = np.asarray(values), np.asarray(coordinates)
-    if vals.ndim != 1 or given.shape != (form.order, vals.size):
-        raise StorageError(
-            f"expected values of one dimension and coordinates of shape ({form.order}, values), "
-            f"found {vals.shape} and {given.shape}"
-        )
-    if given.size and given.dtype.kind not in "iu":
-        raise StorageError(f"coordinates: expected whole numbers, found {given.dtype}")
-    for mode, n in enumerate(shape):
-        outside = np.flatnonzero((given[mode] < 0) | (given[mode] >= n))
-        if outside.size:
-            at = int(outside[0])
-            raise StorageError(
-                f"coordinate {LETTERS[mode]} of element {at}: expected 0 to {n - 1}, found "
-                f"{int(given[mode, at])}"
-            )
-    return given.astype(np.int64), vals
-
-
-def _given(
-    where: str, kind: Level, dtype: str, arrays: Mapping[str, ArrayLike]
-) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a level: each there, of one dimension, whole numbers in its dtype."""
-    expected = {a.name: a.dtype for a in kind.arrays(_site(1, 0, 0, 0, dtype))}
-    if stray := sorted(set(arrays) - set(expected)):
-        raise StorageError(
-            f"{where}: expected {', '.join(expected) or 'no arrays'}, found {stray[0]}"
-        )
-    out: dict[str, NDArray[np.generic]] = {}
-    for name, wanted in expected.items():
-        if name not in arrays:
-            raise StorageError(f"{where}: {name}: expected an array, found none")
-        data = np.asarray(arrays[name])
-        if data.ndim != 1 or (data.size and data.dtype.kind not in "iu"):
-            raise StorageError(
-                f"{where}: {name}: expected one dimension of whole numbers, found {data.ndim} of "
-                f"{data.dtype}"
-            )
-        limits = np.iinfo(np.dtype(wanted))
-        outside = np.flatnonzero((data > limits.max) | (data < limits.min)) if data.size else data
-        if outside.size:
-            at = int(outside[0])
-            raise StorageError(
-                f"{where}: {name}[{at}]: expected a number that {wanted} holds, found {data[at]}"
-            )
-        out[name] = data.astype(wanted, copy=False)
-    return out
-
-
-def _site(number: int, extent: int, parents: int, positions: int, dtype: str) -> Site:
-    return Site("", number, whole(extent), whole(parents), whole(positions), dtype)
-
-
-def _sizes(
-    kind: Level, number: int, extent: int, above: int, positions: int, dtype: str
-) -> dict[str, int]:
-    """The number of elements of each array of a level."""
-    out = {}
-    for array in kind.arrays(_site(number, extent, above, positions, dtype)):
-        size = simplify(array.size)
-        if not isinstance(size, Const):
-            raise AssertionError(f"{kind.text}: {array.name} has no size in constants")
-        out[array.name] = int(size.value)
-    return out
-
-
 def _paths(tensor: SparseTensor) -> tuple[list[Whole], Whole]:
     """The coordinates of each level of all stored elements, and their positions."""
     form = tensor.format
     positions, above = np.zeros(1, np.int64), 1
     coordinates: list[Whole] = []
-    for number, (kind, extent) in enumerate(_extents(form, tensor.shape), start=1):
+    for number, (kind, extent) in enumerate(kinds_and_extents(form, tensor.shape), start=1):
         own = tensor.arrays[number]
         listed = kind.listed(own, positions, above, extent, _decided(tensor, number, coordinates))
         coordinates = [level[listed.parents] for level in coordinates]

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError
 from kernelwright.env.compiler.ir.nodes import Procedure, loops
-from kernelwright.env.compiler.schedule import DIRECTIVES
+from kernelwright.env.compiler.schedule import known_directives
 from kernelwright.env.compiler.schedule.decision import Decision
 from kernelwright.env.compiler.schedule.domain import Choice, Domain, Tile, Value
 from kernelwright.env.compiler.schedule.edit import constant_extent, find_loop
@@ -106,7 +106,7 @@ class TraceBuilder:
 
     def follows(self, *directives: Directive) -> bool:
         """Whether all of some directives exist and would be accepted now, one after another."""
-        if any(directive.op not in DIRECTIVES for directive in directives):
+        if any(directive.op not in known_directives() for directive in directives):
             return False
         try:
             self._schedules.after((*self._directives, *directives))
@@ -271,7 +271,7 @@ class TraceBuilder:
             raise InfeasibleError(reason, names_in(values))
 
     def __getattr__(self, op: str) -> Any:
-        if op not in DIRECTIVES:
+        if op not in known_directives():
             raise AttributeError(f"expected a directive or method of a schedule, found {op!r}")
 
         def method(target: str, *args: Scalar) -> tuple[str, ...]:

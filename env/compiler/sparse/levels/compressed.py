@@ -8,6 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Expr
+from kernelwright.env.compiler.sparse.levels.arrays import (
+    checked_order,
+    checked_range,
+    index_array,
+    ranks,
+    starts,
+)
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
@@ -17,14 +24,9 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
-    checked_order,
-    checked_range,
-    index_array,
     minus,
     one_after,
     plus,
-    ranks,
-    starts,
 )
 
 

@@ -15,6 +15,13 @@ import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Binary, Expr, Load, Store, While
 from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.sparse.levels.arrays import (
+    checked_order,
+    checked_positions,
+    checked_range,
+    index_array,
+    starts,
+)
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
@@ -25,13 +32,8 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
-    checked_order,
-    checked_positions,
-    checked_range,
-    index_array,
     one_after,
     plus,
-    starts,
     times,
 )
 

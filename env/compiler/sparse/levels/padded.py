@@ -16,6 +16,14 @@ import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Binary, Expr
 from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.sparse.levels.arrays import (
+    checked_order,
+    checked_positions,
+    checked_range,
+    index_array,
+    ranks,
+    starts,
+)
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
@@ -25,13 +33,7 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
-    checked_order,
-    checked_positions,
-    checked_range,
-    index_array,
     plus,
-    ranks,
-    starts,
     times,
 )
 
@@ -40,7 +42,8 @@ DTYPES = ("int8", "int16", "int32", "int64")
 
 @dataclass(frozen=True, slots=True)
 class Padded(Level):
-    """``width`` places a parent; None: as many as the fullest parent has.
+    """``width`` places a parent; None: as many as the fullest parent has. A mode of size 0 has no
+    coordinate to pad with: it can be stored only without a width.
 
     With ``slots`` the first places of all parents come first, then the second ones, so that
     neighbouring parents are neighbours in memory; without it, all places of a parent. ``dtype`` is

@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Expr
 from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.sparse.levels.arrays import checked_range, index_array
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
@@ -20,8 +21,6 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
-    checked_range,
-    index_array,
 )
 
 
