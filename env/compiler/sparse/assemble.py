@@ -9,6 +9,8 @@ is where TACO writes past its arrays), unless a workspace gathers the sum first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
     Binary,
@@ -104,6 +106,23 @@ class Assembly:
             f"{inner} (workspace('{inner}'))"
         )
 
+    def check_ascending(self, target: Access, var: str, steps: Mapping[Access, int]) -> None:
+        """Refuse coordinates that do not ascend where they are appended.
+
+        Raises:
+            SparseError: with the level that they come from.
+        """
+        if not self.appends(target, var) or not self._kinds[self.level_at(var)].ordered:
+            return
+        for access, number in steps.items():
+            kind = self.program.level(access, number)
+            if not kind.ordered:
+                raise SparseError(
+                    f"{access_text(target)} is assembled by appending at {var} in order, but "
+                    f"{access.tensor} has an unordered level there ({kind.text}); convert "
+                    f"{access.tensor}, or gather in a workspace over {var} (workspace('{var}'))"
+                )
+
     def check_sequence(self, target: Access, bound: Bound) -> None:
         """Refuse several statements that would append the same coordinates one after the other.
 
@@ -157,6 +176,9 @@ class Assembly:
         inner = next((n for n in self._counters if n > number), None)
         if inner is None:
             return bound, [], after
+        below = self.program.site(target, inner)
+        end = Cast(below.index_dtype, Load(self._counters[inner], ()))
+        after.insert(0, self._guarded(number, Store(below.name("pos"), (one_after(place),), end)))
         # A coordinate under which nothing was appended is not kept.
         start = self.names.new(f"{self._counters[inner]}_before")
         grown = Binary("lt", Load(start, ()), Load(self._counters[inner], ()))
@@ -194,9 +216,10 @@ class Assembly:
             return []
         site = self.program.site(target, number)
         parent = bound.place(target).position
+        if any(above < number for above in self._counters):
+            return []  # written where the parent is appended
         end = Cast(site.index_dtype, Load(self._counters[number], ()))
-        above = max((n for n in self._counters if n < number), default=-1)
-        return [self._guarded(above, Store(site.name("pos"), (one_after(parent),), end))]
+        return [Store(site.name("pos"), (one_after(parent),), end)]
 
     def around(self, body: Stmt) -> Stmt:
         """Counters, first positions, and the workspaces that keep lists."""

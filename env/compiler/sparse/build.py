@@ -86,25 +86,33 @@ def gathered(made: Program, var: str) -> Program:
         SparseError: if the target has no such index, or one that is not its last.
     """
     target = made.assignment.target
-    if made.loops(var) != (var,) or not target.indices or target.indices[-1] != var:
-        last = target.indices[-1] if target.indices else "none"
+    levels = made.format(target.tensor).levels
+    loops = [made.loop(target, number) for number in range(len(levels))]
+    if not loops or loops[-1] != var or made.loops(var) != (var,):
+        last = loops[-1] if loops else "none"
         raise SparseError(
-            f"workspace: expected the last index of {access_text(target)} ({last}), not blocked, "
-            f"found {var}"
+            f"workspace: expected the last index by which {access_text(target)} is stored ({last}), "
+            f"not blocked, found {var}"
         )
     taken = {name for name, _ in made.formats} | {each.name for each in made.workspaces}
     name = next(n for n in ("w", *(f"w{k}" for k in range(2, 99))) if n not in taken)
     space = Workspace(name, (var,), listed=True)
-    outer = [loop for index in target.indices[:-1] for loop in made.loops(index)]
+    outer = loops[:-1]
     inner = Access(name, (var,))
 
-    def gather(node: Concrete) -> Concrete:
-        if isinstance(node, Forall) and node.var in outer:
-            return Forall(node.var, gather(node.body))
+    def gather(node: Concrete, left: frozenset[str]) -> Concrete:
+        if left:
+            if not isinstance(node, Forall) or node.var not in left:
+                found = f"forall {node.var}" if isinstance(node, Forall) else "several statements"
+                raise SparseError(
+                    f"workspace: expected forall {' and '.join(sorted(left))} outside of what is "
+                    f"gathered over {var}, found {found}"
+                )
+            return Forall(node.var, gather(node.body, left - {node.var}))
         consumer = Forall(var, Assign(target, inner, accumulate=False))
         return Where(consumer, _redirected(node, inner), name)
 
-    concrete = gather(made.concrete)
+    concrete = gather(made.concrete, frozenset(outer))
     return replace(made, concrete=concrete, workspaces=(*made.workspaces, space))
 
 
@@ -143,6 +151,8 @@ def _bare(
         given = formats.get(tensor, "dense")
         if structure is not None and tensor == assignment.target.tensor:
             given = formats.get(structure, "dense")
+        if not order and given == "dense":
+            given = Format(())
         chosen[tensor] = given if isinstance(given, Format) else parse_format(given, order)
         if chosen[tensor].order != order:
             raise SparseError(

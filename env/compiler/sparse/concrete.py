@@ -10,7 +10,7 @@ statement after the other. Directives rewrite this form, `lower` makes loops of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -24,7 +24,6 @@ from kernelwright.env.compiler.sparse.notation import (
     Neg,
     Sub,
     accesses,
-    variables,
 )
 
 
@@ -79,30 +78,28 @@ def assigns(node: Concrete) -> tuple[Assign, ...]:
             assert_never(node)
 
 
-def addends(node: Expression, kept: Collection[str]) -> tuple[Expression, ...]:
+def addends(
+    node: Expression, summed: Callable[[Expression], frozenset[str]]
+) -> tuple[Expression, ...]:
     """What is added up to the expression. A product stays whole unless its factors' addends are
-    summed over different variables (those that are not in ``kept``): then it is distributed.
+    summed over different loops: then it is distributed.
     """
     match node:
         case Add(left, right):
-            return addends(left, kept) + addends(right, kept)
+            return addends(left, summed) + addends(right, summed)
         case Sub(left, right):
-            return addends(left, kept) + tuple(map(Neg, addends(right, kept)))
+            return addends(left, summed) + tuple(map(Neg, addends(right, summed)))
         case Neg(operand):
-            return tuple(map(Neg, addends(operand, kept)))
+            return tuple(map(Neg, addends(operand, summed)))
         case Mul(left, right):
-            first, second = addends(left, kept), addends(right, kept)
-            if _alike(first, kept) and _alike(second, kept):
+            first, second = addends(left, summed), addends(right, summed)
+            if len(set(map(summed, first))) == 1 == len(set(map(summed, second))):
                 return (node,)
             return tuple(Mul(a, b) for a in first for b in second)
         case Access() | Literal():
             return (node,)
         case _:
             assert_never(node)
-
-
-def _alike(parts: Iterable[Expression], kept: Collection[str]) -> bool:
-    return len({frozenset(variables(part)) - set(kept) for part in parts}) == 1
 
 
 def total(parts: Sequence[Expression]) -> Expression:
@@ -123,14 +120,17 @@ def concretize(
     """
     target = assignment.target
     kept = frozenset(loops(target))
-    parts = addends(assignment.expression, target.indices)
-    needs = [kept.union(*(loops(access) for access in accesses(part))) for part in parts]
-    summed = any(need - kept for need in needs)
-    several = len({need - kept for need in needs}) > 1
+
+    def summed(part: Expression) -> frozenset[str]:
+        return frozenset(loop for access in accesses(part) for loop in loops(access)) - kept
+
+    parts = addends(assignment.expression, summed)
+    needs = [kept | summed(part) for part in parts]
+    adds_up = any(map(summed, parts))
 
     def nest(which: Sequence[int], rest: Sequence[str]) -> Concrete:
         if not rest:
-            return Assign(target, total([parts[i] for i in which]), summed or several)
+            return Assign(target, total([parts[i] for i in which]), adds_up)
         var, inner = rest[0], rest[1:]
         having = [i for i in which if var in needs[i]]
         lacking = [i for i in which if var not in needs[i]]

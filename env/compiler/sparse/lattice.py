@@ -34,9 +34,10 @@ def points(node: Expression, kind: Callable[[Access], str]) -> tuple[Point, ...]
     iterated where none is (``either``).
     """
     found = set(_points(node, kind))
-    # Every coordinate is never exhausted before the others are.
+    # Every coordinate is never exhausted before the others are, and whoever can be located needs
+    # no iterator beside it.
     if any(FULL in point for point in found):
-        found = {point for point in found if FULL in point}
+        found = {_steered(point, kind) for point in found if FULL in point}
     return tuple(sorted(found, key=lambda p: (-len(p), sorted(map(repr, p)))))
 
 
@@ -49,11 +50,8 @@ def _points(node: Expression, kind: Callable[[Access], str]) -> list[Point]:
         case Neg(operand):
             return _points(operand, kind)
         case Mul(left, right):
-            return [
-                _located(first | second, kind)
-                for first in _points(left, kind)
-                for second in _points(right, kind)
-            ]
+            ours, theirs = _points(left, kind), _points(right, kind)
+            return [_both(first, second, kind) for first in ours for second in theirs]
         case Add(left, right) | Sub(left, right):
             ours, theirs = _points(left, kind), _points(right, kind)
             return [first | second for first in ours for second in theirs] + ours + theirs
@@ -61,9 +59,18 @@ def _points(node: Expression, kind: Callable[[Access], str]) -> list[Point]:
             assert_never(node)
 
 
-def _located(point: Point, kind: Callable[[Access], str]) -> Point:
-    """A point of a product without what is located at the coordinates of the others."""
-    steered = {access for access in point if access != FULL and kind(access) == "iterate"}
-    if steered:
-        return frozenset(steered)
-    return point - {FULL} if len(point) > 1 else point
+def _both(first: Point, second: Point, kind: Callable[[Access], str]) -> Point:
+    """The point of a product: what has every coordinate, or can be located, follows the other."""
+    if (FULL in first) != (FULL in second):
+        return (first | second) - {FULL}
+    if FULL in first:
+        return first | second
+    ours, theirs = _steered(first, kind), _steered(second, kind)
+    if ours and theirs:
+        return ours | theirs
+    return ours or theirs or first
+
+
+def _steered(point: Point, kind: Callable[[Access], str]) -> Point:
+    """A point without what can be located."""
+    return frozenset(a for a in point if a == FULL or kind(a) != "either")

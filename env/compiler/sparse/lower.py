@@ -154,6 +154,7 @@ class _Lowering:
         var, body = node.var, node.body
         steps = self.iterators(var, body, bound)
         merged = self.lattice(body, steps, var)
+        self.assembly.check_ascending(target, var, steps)
         is_full = merged == (frozenset((FULL,)),)
         appended = self.assembly.appends(target, var)
         kept = self.is_kept(var, target)
@@ -294,7 +295,10 @@ class _Lowering:
         """
         if self.program.level(access, inside.steps[access]).unique:
             return False
-        if self.assembly.appends(inside.target, inside.var):
+        target = inside.target
+        if self.assembly.appends(target, inside.var) or self.assembly.appends_below(
+            target, inside.bound
+        ):
             return True
         return not all(each.accumulate for each in assigns(inside.body))
 
@@ -646,18 +650,30 @@ class _Lowering:
         if (space := self.program.workspace(target.tensor)) and space.listed:
             return []
         loops: list[tuple[str, Expr]] = []
+        guards: list[Expr] = []
         now = bound
         for index in target.indices:
-            for loop in self.program.loops(index):
-                if now.index(index) is None and loop not in now.coordinates:
-                    name = self.names.new(f"{loop}z")
-                    loops.append((name, self.program.extent(loop)))
-                    now = now.with_coordinate(loop, Var(name))
+            inner = self.program.loops(index)
+            whole_mode = not any(loop in now.coordinates for loop in inner)
+            if whole_mode and self.program.is_plain(target.tensor):
+                inner = (index,)
+            for loop in inner:
+                if now.index(index) is None:
+                    if loop not in now.coordinates:
+                        name = self.names.new(f"{loop}z")
+                        size = self.program.size(index)
+                        extent = size if loop == index else self.program.extent(loop)
+                        loops.append((name, extent))
+                        now = now.with_coordinate(loop, Var(name))
+                        if loop != index and (guard := now.guard(loop)) is not None:
+                            guards.append(guard)
         now = now.located((target,))
         tensor, places = self.where_is(target, now)
         out: Stmt = Store(tensor, places, Const(0.0, self.program.dtype))
         if target == self.program.assignment.target:
             out = self.assembly.value(Store(tensor, places, Const(0.0, self.program.dtype)))
+        for guard in guards:
+            out = If(guard, out)
         for name, extent in reversed(loops):
             out = For(name, extent, out)
         return [out]

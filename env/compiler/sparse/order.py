@@ -37,6 +37,7 @@ def default_order(program: Program) -> tuple[str, ...]:
     """
     names = loop_variables(program)
     hard = list(forced_edges(program))
+    check_blocks(program)
     chosen: list[Edge] = [edge for edge, _ in hard]
     if _sorted(names, chosen) is None:
         wants = "; ".join(dict.fromkeys(why for _, why in hard))
@@ -49,6 +50,22 @@ def default_order(program: Program) -> tuple[str, ...]:
     return found
 
 
+def check_blocks(program: Program) -> None:
+    """Refuse an index that one tensor stores in blocks and another iterates one by one.
+
+    Raises:
+        SparseError: which.
+    """
+    for access in program.accesses:
+        for number, (kind, _) in enumerate(program.format(access.tensor).levels):
+            loop = program.loop(access, number)
+            if not kind.full and loop in dict(program.sizes) and (size := program.block(loop)):
+                raise SparseError(
+                    f"{loop}: expected {access.tensor} to be stored in blocks of {size} as another "
+                    f"tensor is, found {kind.text}({loop}); convert one of them"
+                )
+
+
 def forced_edges(program: Program) -> Iterable[tuple[Edge, str]]:
     """Pairs of loops in their forced order, each with the reason in words."""
     for access in program.accesses:
@@ -56,7 +73,9 @@ def forced_edges(program: Program) -> Iterable[tuple[Edge, str]]:
             continue
         path = _path(program, access)
         for number in range(1, len(path)):
-            if not all(program.level(access, at).locates for at in range(number, len(path))):
+            # Dense levels can be located at any time, but an appended target's are below its place.
+            located = all(program.level(access, at).full for at in range(number, len(path)))
+            if access == program.assignment.target or not located:
                 for before in path[number - 1]:
                     for after in path[number]:
                         if before != after:
@@ -99,6 +118,7 @@ def check_order(program: Program, order: Sequence[str]) -> None:
     Raises:
         SparseError: which.
     """
+    check_blocks(program)
     names = loop_variables(program)
     if sorted(order) != sorted(names):
         raise SparseError(f"expected an order of {', '.join(names)}, found {', '.join(order)}")
@@ -116,7 +136,7 @@ def append_conflict(program: Program, order: Sequence[str]) -> tuple[str, str] |
         return None
     kept = {loop for index in target.indices for loop in program.loops(index)}
     for number, (kind, _) in enumerate(program.format(target.tensor).levels):
-        if kind.locates:
+        if kind.full:
             continue
         appended = program.loop(target, number)
         for outer in order[: order.index(appended)]:

@@ -133,9 +133,18 @@ def _tensor(
     """The target from a kernel's outputs, checked."""
     name = made.assignment.target.tensor
     arrays: dict[int, dict[str, NDArray[Any]]] = {}
-    for number in range(1, len(form.levels) + 1):
+    above = 1
+    for number, ((kind, _), extent) in enumerate(
+        zip(form.levels, form.extents(shape), strict=True), start=1
+    ):
         prefix = f"{name}{number}_"
-        arrays[number] = {k[len(prefix) :]: v for k, v in out.items() if k.startswith(prefix)}
+        own = {k[len(prefix) :]: v for k, v in out.items() if k.startswith(prefix)}
+        if "pos" in own:
+            own["pos"] = own["pos"][: above + 1]
+            above = int(own["pos"][-1])
+        elif kind.full:
+            above *= extent
+        arrays[number] = own
     return SparseTensor.checked(form, shape, arrays, out[f"{name}_vals"])
 
 
