@@ -65,10 +65,9 @@ def _both(first: Point, second: Point, kind: Callable[[Access], str]) -> Point:
         return (first | second) - {FULL}
     if FULL in first:
         return first | second
-    ours, theirs = _steered(first, kind), _steered(second, kind)
-    if ours and theirs:
-        return ours | theirs
-    return ours or theirs or first
+    if not _steered(second, kind):
+        return first
+    return first | second if _steered(first, kind) else second
 
 
 def _steered(point: Point, kind: Callable[[Access], str]) -> Point:

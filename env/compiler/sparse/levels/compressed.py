@@ -89,7 +89,7 @@ class Compressed(Level):
             raise StorageError(f"pos: expected {above + 1} elements, found {pos.size}")
         if pos[0] != 0:
             raise StorageError(f"pos[0]: expected 0, found {pos[0]}")
-        if (wrong := np.flatnonzero(np.diff(pos) < 0)).size:
+        if (wrong := np.flatnonzero(pos[1:] < pos[:-1])).size:
             at = int(wrong[0]) + 1
             raise StorageError(f"pos[{at}]: expected at least {pos[at - 1]}, found {pos[at]}")
         if pos[-1] > crd.size:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from kernelwright.env.compiler.sparse.format import (
     Mode,
     Outer,
 )
+from kernelwright.env.compiler.sparse.levels import LEVELS
 from kernelwright.env.compiler.sparse.levels.base import StorageError
 from kernelwright.env.compiler.sparse.levels.compressed import Compressed
 from kernelwright.env.compiler.sparse.levels.dense import Dense
@@ -65,6 +69,16 @@ def test_every_name_is_tried():
         parse_format(name).words for name, row in NAMED.items() if row.parameters in ("", "width")
     }
     assert set(NAMED) == {name.partition("(")[0].rstrip("134") for name in WORDS}
+
+
+def test_the_page_lists_every_name_and_kind():
+    page = (Path(__file__).parents[4] / "docs" / "formats.md").read_text("utf-8")
+    kinds, names = page.split("| name | meaning | levels |")
+    rows = dict(re.findall(r"\| `([a-z]+)(?:\([\d,]+\))?` \| ([^|]+) \| `[^|]+` \|\n", names))
+    assert rows == {name: row.meaning for name, row in NAMED.items()}
+    for name, words in re.findall(r"\| `([a-z\d,()]+)` \| [^|]+ \| `([^|]+)` \|\n", names):
+        assert parse_format(name).words == words
+    assert all(re.search(rf"\| `{kind}[`(]", kinds) for kind in LEVELS)
 
 
 def test_a_tensor_of_known_order_decides_what_dense_is():

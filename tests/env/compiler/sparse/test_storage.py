@@ -356,6 +356,12 @@ def test_whatever_is_accepted_can_be_listed(data, text):
     assert len(set(zip(*coordinates.tolist(), strict=True))) == values.size
 
 
+def test_positions_whose_differences_overflow_descend_all_the_same():
+    pos = np.array([0, 2**63 - 1, -(2**63), -1, 3])
+    with pytest.raises(StorageError, match=r"pos\[2\]: expected at least 9223372036854775807"):
+        SparseTensor.checked(parse_format("csr:int64"), (4, 4), csr(pos=pos), ONES)
+
+
 def test_what_lies_beyond_the_last_position_is_cut_off():
     tensor = SparseTensor.checked(
         parse_format("csr"), (3, 4), csr(crd=(0, 3, 1, 99, 99)), np.arange(5.0)
