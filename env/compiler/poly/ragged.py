@@ -77,9 +77,9 @@ class _Known:
 
     def _position(self, node: Expr) -> Load | None:
         """The element of positions that an expression is, without loss."""
-        match node:
-            case Cast("int64", Load(tensor) as load) | (Load(tensor) as load):
-                return load if tensor in self.positions else None
+        load = node.operand if isinstance(node, Cast) and node.dtype == "int64" else node
+        if isinstance(load, Load) and load.tensor in self.positions:
+            return load
         return None
 
     def _is_row(self, loop: For, start: Expr, position: Load) -> bool:
