@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from kernelwright.env.compiler.ir.linear import Linear
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
     Cast,
@@ -86,7 +87,8 @@ class _Known:
         """Whether a loop has the extent of the row that starts at a position."""
         following = Load(position.tensor, (Binary("add", position.indices[0], whole(1)),))
         end: Expr = Cast("int64", following) if isinstance(start, Cast) else following
-        return linear(loop.extent) == linear(Binary("sub", end, start))
+        beside = linear(loop.extent).plus(linear(Binary("sub", end, start)), -1)
+        return beside == Linear(0)
 
     def indices(self, found: Iterator[_Indices]) -> dict[_Indices, _Indices]:
         """The indices under which a tensor is accessed with those of rows; none if they are not all
@@ -116,10 +118,10 @@ def with_rows(procedure: Procedure) -> Procedure:
     if not positions:
         return procedure
     known = _Known(positions, {loop.var: loop for loop in loops(procedure)})
-    written, read = stores(procedure.body), tuple(loads(procedure.body))
+    accesses: list[Store | Load] = [*stores(procedure.body), *loads(procedure.body)]
     rows: dict[str, dict[_Indices, _Indices]] = {}
-    for tensor in dict.fromkeys(store.tensor for store in written):
-        touching = (each.indices for each in (*written, *read) if each.tensor == tensor)
+    for tensor in dict.fromkeys(each.tensor for each in accesses if isinstance(each, Store)):
+        touching = (each.indices for each in accesses if each.tensor == tensor)
         rows[tensor] = known.indices(touching)
 
     def load(node: Expr) -> Expr:
