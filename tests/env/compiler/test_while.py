@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 from merges import I, P, dense, inputs, intersection, less, register, union
 from test_codegen import compiled, needs_cc
+from test_misses import agrees
 from test_schedule import D
 
-from kernelwright.env.compiler.codegen.addresses import address_stream
 from kernelwright.env.compiler.codegen.c import generate
 from kernelwright.env.compiler.errors import ScheduleError, VerifyError
 from kernelwright.env.compiler.ir import execute
 from kernelwright.env.compiler.ir.interpret import InterpretError, interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Binary,
     Block,
+    Cast,
     Const,
     For,
     If,
@@ -32,6 +34,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Var,
     While,
+    map_statements,
 )
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify_statement, whole
@@ -127,6 +130,18 @@ def test_ten_iterations_of_ten_are_no_loop_without_an_end(monkeypatch):
     monkeypatch.setattr(execute, "MAX_WHILE_ITERATIONS", 8)
     procedure = verify(counted(less(P, whole(8)), Store("y", (P,), P)))
     assert interpret(procedure, {})["y"].tolist() == list(range(8))
+
+
+def test_a_condition_of_numbers_that_are_compared_is_a_number():
+    loaded = [Load("x", (whole(at),)) for at in (0, 1, 0)]
+    same = [Binary("eq", loaded[0], each) for each in loaded[1:]]
+    stores = [Store("y", (whole(i),), Cast("int64", each)) for i, each in enumerate(same)]
+    tensors = (
+        Tensor("x", (whole(2),), "int32", "input"),
+        Tensor("y", (whole(2),), "int64", "output"),
+    )
+    procedure = verify(Procedure("f", (), tensors, Block(tuple(stores))))
+    assert interpret(procedure, {"x": np.array([3, 4], np.int32)})["y"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +292,15 @@ def test_texts_of_nests_tell_a_while_from_a_guard():
     assert "{while" in loop_text(loop)
 
 
-def test_addresses_of_a_while_read_its_condition_every_time():
-    text = address_stream(counted(less(P, whole(8)), Store("y", (P,), P))).text
-    assert "for (;;)" in text
-    assert "break;" in text
+@needs_cc
+@pytest.mark.parametrize("program", [intersection, union])
+def test_accesses_of_a_merge_are_the_interpreter_s(program, monkeypatch):
+    def in_memory(node):
+        if isinstance(node, Allocate):
+            return replace(node, tensor=replace(node.tensor, scope="auto"))
+        return node
+
+    procedure = program()
+    body = map_statements(procedure.body, lambda e: e, in_memory)
+    arrays, extents, _, _ = arguments_of(3, program)
+    agrees(replace(procedure, body=body), arrays, monkeypatch, extents=extents)
