@@ -49,6 +49,7 @@ from kernelwright.env.compiler.machine.nest import EstimateError
 from kernelwright.env.compiler.machine.tradeoff import measure
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS
+from kernelwright.env.compiler.schedule.proposals import PROPOSALS, proposals
 from kernelwright.env.compiler.schedule.trace import apply, apply_trace
 from kernelwright.env.spaces.loopform import loop_text
 
@@ -205,6 +206,63 @@ def test_any_schedule_keeps_the_meaning(program, seed):
     assert program is intersection or not set(applied) & set(ONLY_INTERSECTION)
     for draw in range(4):
         arrays, extents, _, _ = arguments_of(seed + draw, program)
+        expected = interpret(program(), arrays, extents)
+        found = interpret(procedure, arrays, extents)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected), applied
+
+
+def scaled_rows():
+    """A dense loop in a merge loop: rows of a dense matrix, one for each coordinate."""
+    j, columns = Var("j"), whole(4)
+    value = Binary("mul", Load("aval", (P,)), Load("w", (merges.here("a", P), j)))
+    add_row = For("j", columns, Store("z", (I, j), value, "add"))
+    clear = For("j0", columns, Store("z", (I, Var("j0")), Const(0.0, "float64")))
+    body = Block(
+        (
+            Store("p", (), merges.start("a")),
+            clear,
+            merges.rest("a", P, "p", add_row),
+        )
+    )
+    rows = Var("n")
+    tensors = (
+        *merges.operands(rows)[:3],
+        Tensor("w", (whole(7), columns), "float64", "input"),
+        Tensor("z", (rows, columns), "float64", "output"),
+    )
+    nest = For("i", rows, Allocate(register("p"), body))
+    return verify(Procedure("spmm", ("n", "na"), tensors, nest))
+
+
+def only_of(procedure, arrays, extents, rng):
+    """The arguments that a procedure has."""
+    given = {**arrays, "w": rng.integers(1, 9, (7, 4)).astype(np.float64)}
+    named = {t.name for t in procedure.tensors}
+    return (
+        {name: array for name, array in given.items() if name in named},
+        {name: extents[name] for name in procedure.extents},
+    )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_is_proposed_and_not_refused_keeps_the_meaning(seed):
+    rng = np.random.default_rng(seed)
+    program = (intersection, union, scaled_rows)[seed % 3]
+    procedure, applied = program(), []
+    for op in rng.choice(list(PROPOSALS), 60):
+        found = list(proposals(procedure, str(op)))
+        if not found or len(applied) == 6:
+            continue
+        step = found[rng.integers(len(found))]
+        try:
+            procedure = apply(procedure, step)
+        except ScheduleError:
+            continue
+        applied.append(step)
+    assert applied
+    for draw in range(3):
+        some, sizes, _, _ = arguments_of(seed + draw, union)
+        arrays, extents = only_of(procedure, some, sizes, rng)
         expected = interpret(program(), arrays, extents)
         found = interpret(procedure, arrays, extents)
         assert all(np.array_equal(found[name], expected[name]) for name in expected), applied
