@@ -49,7 +49,9 @@ class Program:
     ``sizes`` are those of index variables, ``counts`` the numbers of positions of levels whose
     storage decides them (``A2``), both whole-number expressions over ``extents``. ``structure``
     names the operand whose levels the target shares: only values are written then. ``assembly`` is
-    how a sparse target comes to be, one of `ASSEMBLIES`.
+    how a sparse target comes to be, one of `ASSEMBLIES`. ``balanced`` is a tensor whose stored
+    elements are cut into a number of parts of equal length, ``blocks_of`` are loops that are visited
+    in blocks of so many coordinates.
     """
 
     name: str
@@ -63,6 +65,14 @@ class Program:
     workspaces: tuple[Workspace, ...] = ()
     structure: str | None = None
     assembly: str = "exact"
+    balanced: tuple[str, int] | None = None
+    blocks_of: tuple[tuple[str, int], ...] = ()
+    choices: tuple[tuple[str, tuple[tuple[Format, str], ...]], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A text that no other program has."""
+        return repr(self)
 
     def format(self, tensor: str) -> Format:
         """The format of an operand or of the target."""
@@ -208,7 +218,9 @@ class Program:
             site = self.site(access, number)
             for array in self.level(access, number).arrays(site):
                 shape = (simplify(array.size),)
-                out.append(Tensor(site.name(array.name), shape, array.dtype, role))
+                facts = ("ascending",) if array.ascending and role == "input" else ()
+                name = site.name(array.name)
+                out.append(Tensor(name, shape, array.dtype, role, facts=facts))
         return out
 
 
