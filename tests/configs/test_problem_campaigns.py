@@ -7,7 +7,6 @@ from toys import CPU_PROBLEMS
 
 from kernelwright.configs import api
 
-
 # At default sizes an estimate of 24 stages takes a second.
 SMALL = {"pyramid": {"h": 64, "w": 64}}
 

@@ -91,6 +91,14 @@ class Expressions:
                 sign = "/" if op == "floordiv" else "%"
                 text = f"{_wide(left)}{self.scalar(left, 14 if _wide(left) else 13)} {sign} {value}"
                 return f"({text})" if outer > 13 else text
+            case Binary("floordiv" | "mod" as op, left, Const(value, "int64")) if (
+                value > 0 and not int(value) & (int(value) - 1)
+            ):
+                # Towards minus infinity, as C's own shift and mask of a signed number are here.
+                first = self.scalar(left, 12)
+                if op == "floordiv":
+                    return f"({first} >> {int(value).bit_length() - 1})"
+                return f"({first} & {int(value) - 1})"
             case Binary("floordiv" | "mod" as op, left, right):
                 helper = self._integer_helper(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"

@@ -15,7 +15,7 @@ import islpy as isl
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.poly.exact import ExactDependences
 from kernelwright.env.compiler.poly.generate import mark, tiled
-from kernelwright.env.compiler.poly.limits import LOCK, LimitError, limited
+from kernelwright.env.compiler.poly.limits import LOCK, limited
 from kernelwright.env.compiler.poly.model import Model
 
 # In Pluto's words: each strongly connected component in loops of its own; isl's choice; as much in

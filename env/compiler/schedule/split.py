@@ -23,6 +23,7 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
+from kernelwright.env.compiler.schedule.fixed import no_changing_loads
 from kernelwright.env.compiler.schedule.partition import partition
 from kernelwright.env.compiler.schedule.tails import rounded_up, shift_inwards
 
@@ -66,7 +67,8 @@ def split(
 
     Raises:
         ScheduleError: if there is no such loop, a given name is not free, the loop is not serial,
-            or the tail is not legal; then it has the element or the two iterations.
+            its extent reads what it writes, or the tail is not legal; then it has the element or
+            the two iterations.
     """
     found = find_loop("split", procedure, loop)
     factor = whole_argument("split", "a factor", factor)
@@ -81,7 +83,7 @@ def split(
         raise ScheduleError(
             "split", f"expected {factor} to divide the extent of {loop}, found {extent}"
         )
-    no_loads("split", f"the extent of {loop}", found.extent)
+    no_changing_loads("split", found)
     blocks = Binary("floordiv", Binary("add", found.extent, whole(factor - 1)), whole(factor))
     start: Expr = Binary("mul", Var(outer), whole(factor))
     if tail == "round_up" and not divides:
