@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.gather import gather_helper
 from kernelwright.env.compiler.codegen.hoist import is_natural
 from kernelwright.env.compiler.codegen.memory import flat
 from kernelwright.env.compiler.codegen.stream import fence_helper, stream_helper
@@ -220,6 +221,11 @@ class Expressions:
         self._helpers |= {stream_helper(dtype, lanes), fence_helper()}
         self.streams = True
         return names.stream(dtype, lanes)
+
+    def gather(self, dtype: str, lanes: int) -> str:
+        """The helper that reads the elements at a vector of places."""
+        self._helpers.add(gather_helper(dtype, lanes))
+        return names.gather(dtype, lanes)
 
     def _integer_helper(self, op: str, dtype: str) -> str:
         name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)
