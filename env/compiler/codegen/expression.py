@@ -96,7 +96,7 @@ class Expressions:
                 value > 0 and not int(value) & (int(value) - 1)
             ):
                 # Towards minus infinity, as C's own shift and mask of a signed number are here.
-                first = self.scalar(left, 12)
+                first = self.scalar(left, 14)
                 if op == "floordiv":
                     return f"({first} >> {int(value).bit_length() - 1})"
                 return f"({first} & {int(value) - 1})"

@@ -82,7 +82,8 @@ def peel(procedure: Procedure, loop: str, first: int, last: int = 0) -> Procedur
 
 def partition(procedure: Procedure, loop: str) -> Procedure:
     """Run the iterations in which every guard holds apart from the others, without the guards
-    (Halide's loop partitioning; TVM ``loop_partition``). Always legal.
+    (Halide's loop partitioning; TVM ``loop_partition``). Legal if the loop does not write what its
+    extent reads.
 
     What counts is every affine condition of an ``if`` or ``select`` in the loop, and which operand
     a ``min`` or ``max`` in an index is, on loops of constant extents inside. The copies are called
@@ -104,8 +105,9 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
           S(n // 4 * 4 + ii_tail)
 
     Raises:
-        ScheduleError: if there is no such loop, it is vectorized, no condition in it depends on it
-            in a way that this could remove, or no iteration is free of conditions.
+        ScheduleError: if there is no such loop, it is vectorized, its extent reads what it writes,
+            no condition in it depends on it in a way that this could remove, or no iteration is
+            free of conditions.
     """
     found = find_loop("partition", procedure, loop)
     of_kind("partition", found, *_KINDS)
