@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.choice import is_masked, select_helper
 from kernelwright.env.compiler.codegen.gather import gather_helper
 from kernelwright.env.compiler.codegen.hoist import is_natural
 from kernelwright.env.compiler.codegen.memory import flat
@@ -121,6 +122,11 @@ class Expressions:
             case Cast(dtype, operand):
                 return f"(({C_TYPES[dtype]}){self.scalar(operand)})"
             case Select(condition, then, other):
+                dtype = self._dtype(then)
+                if is_masked(node, dtype, self.tensors, self.registers):
+                    self._helpers.add(select_helper(dtype))
+                    of = ", ".join(self.scalar(part, LOOSE) for part in (condition, then, other))
+                    return f"{names.select(dtype)}({of})"
                 parts = [self.scalar(part) for part in (condition, then, other)]
                 return f"({parts[0]} ? {_wide(then)}{parts[1]} : {parts[2]})"
             case _:

@@ -21,6 +21,7 @@ __all__ = [
     "minimum",
     "modulo",
     "register",
+    "select",
     "stream",
     "thread_copy",
     "vector_type",
@@ -36,6 +37,11 @@ def vector_type(dtype: str, lanes: int) -> str:
 def hoisted(number: int) -> str:
     """A remainder or quotient that was computed in front of a loop."""
     return f"kw_at_{number}"
+
+
+def select(dtype: str) -> str:
+    """The helper that chooses without a branch."""
+    return f"kw_select_{dtype}"
 
 
 def gather(dtype: str, lanes: int) -> str:

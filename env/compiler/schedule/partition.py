@@ -122,7 +122,7 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
         facts = replace(facts_at(procedure, loop), fixed=fixed).given(runs)
         procedure = replace_loop(procedure, loop, lambda node: If(runs, node))
         procedure = _partitioned(procedure, found, facts)
-        back = {variable: read for read, variable in numbers.items()}
+        back: dict[Expr, Expr] = {variable: read for read, variable in numbers.items()}
         procedure = replace(procedure, body=replaced(procedure.body, back))
     else:
         procedure = _partitioned(procedure, found, facts_at(procedure, loop))

@@ -1,4 +1,4 @@
-"""Loops whose extents are read from memory: the rows of a sparse matrix."""
+"""Loops of sparse matrices: extents and places that are read from memory, and choices by them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from kernelwright.env.compiler.ir.nodes import (
     Load,
     LoopKind,
     Procedure,
+    Select,
     Store,
     Tensor,
+    Unary,
     Var,
 )
 from kernelwright.env.compiler.ir.printer import print_procedure
@@ -264,3 +266,60 @@ def test_quotients_are_rounded_down(divisor, cache):
     found = compile_procedure(procedure, cache=cache)(given)
     np.testing.assert_array_equal(found["q"], given["x"] // divisor)
     np.testing.assert_array_equal(found["r"], given["x"] % divisor)
+
+
+def merging(dtype="float64", other=None):
+    """The element of the lesser of two places, or the sum of both where they are one."""
+    names = {"a": "int32", "b": "int32", "u": dtype, "w": dtype}
+    a, b, u, w = (Load(f"{name}0", (whole(0),)) for name in names)
+    less, more = Binary("lt", a, b), Binary("lt", b, a)
+    last = mul(u, w) if other is None else other
+    chosen = Select(less, u, Select(more, w, last))
+    body = Block(
+        (
+            *(Store(f"{name}0", (whole(0),), Load(name, (I,))) for name in names),
+            Store("y", (I,), chosen),
+        )
+    )
+    for name, kind in names.items():
+        body = Allocate(Tensor(f"{name}0", (whole(1),), kind, scope="register"), body)
+    tensors = (
+        *(tensor(name, 9, dtype=kind) for name, kind in names.items()),
+        tensor("y", 9, dtype=dtype, role="output"),
+    )
+    return verify(Procedure("f", (), tensors, For("i", whole(9), body)))
+
+
+@needs_cc
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_choice_by_numbers_that_are_read_has_no_branch(dtype, cache):
+    procedure = merging(dtype)
+    a, b = "kw_a0_0", "kw_b0_0"
+    inner = f"kw_select_{dtype}({b} < {a}, kw_w0_0, kw_u0_0 * kw_w0_0)"
+    assert f"y[i] = kw_select_{dtype}({a} < {b}, kw_u0_0, {inner});" in generate(procedure)
+    numbers = np.array([np.inf, np.nan, -0.0, 0.0, 1.5, -np.inf, 3, -4, 1e-310])
+    given = {
+        "a": np.array([1, 2, 3, 4, 5, 6, 7, 8, 9], np.int32),
+        "b": np.array([2, 2, 2, 4, 4, 7, -7, 8, 9], np.int32),
+        "u": numbers.astype(dtype),
+        "w": numbers[::-1].astype(dtype),
+    }
+    wanted = interpret(procedure, given)["y"]
+    found = compile_procedure(procedure, cache=cache)(given)["y"]
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Load("u", (Cast("int64", Load("a0", (whole(0),))),)),
+        Unary("exp", Load("u0", (whole(0),))),
+        Select(
+            Binary("lt", Load("u", (Cast("int64", Load("a0", (whole(0),))),)), ZERO), ZERO, ZERO
+        ),
+    ],
+)
+def test_what_may_not_be_computed_or_costs_much_is_chosen_first(other):
+    """An element may be outside the tensor where it is not asked for."""
+    assert "kw_select" not in generate(merging(other=other))
