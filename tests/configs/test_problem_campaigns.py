@@ -24,6 +24,7 @@ def test_a_model_schedules_it(name, tmp_path):
         "batch": 2,
     }
     summary = api.run(campaign, tmp_path / "run")
-    assert summary["trials"] == 4
+    # A model that proposes nothing new for long enough ends a campaign before its budget.
+    assert 2 <= summary["trials"] <= 4
     assert summary["best"]["status"] in ("win", "tie", "loss")
     assert summary["tokens"] > 0
