@@ -212,6 +212,44 @@ def test_other_places_are_read_lane_by_lane(change, cache):
     np.testing.assert_array_equal(kernel(given)["y"], given["x"][given["at"][::stride]])
 
 
+PREFETCHED = """for p in int64(pos[i + 1]) - int64(pos[i]):
+      if p + 4 < int64(pos[i + 1]) - int64(pos[i]):
+        for k_ahead in 4:
+          prefetch Y[int64(crd[int64(pos[i]) + p + 4]), k_ahead * 8]"""
+
+
+@needs_cc
+def test_rows_at_places_from_memory_are_asked_for_ahead(cache):
+    procedure, text = sampled(), "prefetch('Y', 'p', 4)"
+    assert PREFETCHED in print_procedure(apply_trace(procedure, parse_trace(text)))
+    given, extents = inputs(procedure, [max(0, length) for length in LENGTHS])
+    kernel = compile_procedure(procedure, parse_trace(text), cache=cache, flags=EXACT)
+    wanted = interpret(procedure, given, extents)["o"]
+    np.testing.assert_array_equal(kernel(given, extents)["o"], wanted)
+
+
+def test_an_extent_that_may_change_is_not_known_ahead():
+    """What the first iteration counts, the second may go beyond the end with."""
+    tensors = (
+        tensor("n", 3, dtype="int64", role="output"),
+        tensor("x", 8),
+        tensor("y", 8, role="output"),
+    )
+    count = Load("n", (I,))
+    row = For("j", count, Store("y", (Var("j"),), Load("x", (add(I, Var("j")),))))
+    later = If(Binary("lt", I, whole(2)), Store("n", (add(I, whole(1)),), whole(1)))
+    start = (
+        For("q", whole(3), Store("n", (Var("q"),), whole(99))),
+        For("r", whole(8), Store("y", (Var("r"),), Const(0.0, "float32"))),
+        Store("n", (whole(0),), whole(1)),
+    )
+    body = Block((*start, For("i", whole(3), Block((row, later)))))
+    procedure = verify(Procedure("f", (), tensors, body))
+    assert interpret(procedure, {"x": np.zeros(8, np.float32)})["n"].tolist() == [1, 1, 1]
+    with pytest.raises(ScheduleError, match="to touch elements of x known ahead, found none"):
+        apply_trace(procedure, parse_trace("prefetch('x', 'i', 1)"))
+
+
 def growing(body):
     """``n[0]`` iterations, which the loop may change."""
     tensors = (tensor("n", 1, dtype="int64", role="output"), tensor("y", 9, role="output"))
