@@ -12,9 +12,11 @@ from itertools import count
 
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
+    Cast,
     Expr,
     For,
     Load,
+    Procedure,
     Stmt,
     Var,
     children,
@@ -23,8 +25,8 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
     walk,
 )
-from kernelwright.env.compiler.ir.queries import writes
-from kernelwright.env.compiler.schedule.edit import no_loads
+from kernelwright.env.compiler.ir.queries import tensors_by_name, writes
+from kernelwright.env.compiler.schedule.edit import no_loads, taken_names
 
 
 def no_changing_loads(op: str, loop: For) -> None:
@@ -38,13 +40,18 @@ def no_changing_loads(op: str, loop: For) -> None:
             no_loads(op, f"the extent of {loop.var}", part)
 
 
-def fixed_numbers(roots: Iterable[Expr], node: Stmt, taken: set[str]) -> dict[Expr, Var]:
-    """A variable for every number in whole-number expressions that is read from memory and is one
-    and the same all the while that a statement runs; of names that are not taken.
+def fixed_numbers(roots: Iterable[Expr], node: Stmt, procedure: Procedure) -> dict[Expr, Var]:
+    """A variable for every whole number in extents, indices and guards that is read from memory and
+    is one and the same all the while that a statement runs.
     """
     own = {each.var for each in statements(node) if isinstance(each, For)}
+    taken = taken_names(procedure) | own
+    dtypes = {name: tensor.dtype for name, tensor in tensors_by_name(procedure).items()}
     found = dict.fromkeys(
-        part for root in roots for part in _read(root) if _is_fixed(part, node, own)
+        part
+        for root in roots
+        for part in _read(root)
+        if _is_whole(part, dtypes) and _is_fixed(part, node, own)
     )
     free = (name for i in count() if (name := f"read{i}") not in taken)
     return {part: Var(name) for part, name in zip(found, free, strict=False)}
@@ -57,6 +64,16 @@ def _read(node: Expr) -> Iterator[Expr]:
         yield from _read(node.right)
     elif any(isinstance(part, Load) for part in walk(node)):
         yield node
+
+
+def _is_whole(read: Expr, dtypes: Mapping[str, str]) -> bool:
+    """Whether a number is an ``int64``, as isl's are: floats have a NaN, others wrap around."""
+    match read:
+        case Cast("int64", _):
+            return True
+        case Load(tensor, _):
+            return dtypes.get(tensor) == "int64"
+    return False
 
 
 def _is_fixed(read: Expr, node: Stmt, own: set[str]) -> bool:

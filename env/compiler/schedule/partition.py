@@ -112,7 +112,7 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
     found = find_loop("partition", procedure, loop)
     of_kind("partition", found, *_KINDS)
     no_changing_loads("partition", found)
-    numbers = fixed_numbers((found.extent,), found, taken_names(procedure))
+    numbers = fixed_numbers((found.extent,), found, procedure)
     if numbers:
         # Such a number may be below 0, and mean no iterations.
         procedure = replace_loop(procedure, loop, lambda node: replaced(node, numbers))

@@ -22,7 +22,6 @@ from kernelwright.env.compiler.ir.nodes import (
     Store,
     Tensor,
     Var,
-    statements,
     substitute,
     walk,
 )
@@ -269,8 +268,7 @@ def _same_inside(procedure: Procedure, nest: _Nest, new: Stmt, partial: str) -> 
     outermost = nest.loops[0]
     outside = (each.var for each in loops_around(procedure, outermost.var))
     roots = (*nest.update.indices, *(_size_or_guard(node) for node in nest.chain))
-    taken = {*taken_names(procedure), *(s.var for s in statements(new) if isinstance(s, For))}
-    numbers = fixed_numbers(roots, new, taken)
+    numbers = fixed_numbers(roots, new, procedure)
     known = (*procedure.extents, *outside, *(variable.name for variable in numbers.values()))
     before = replace(procedure, extents=known, body=replaced(outermost, numbers))
     after = replace(before, body=replaced(new, numbers))

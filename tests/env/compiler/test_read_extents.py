@@ -275,6 +275,26 @@ def test_an_extent_that_the_loop_changes_is_not_read_again(text):
     assert after["y"].tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0]
 
 
+def test_a_guard_of_other_numbers_is_not_known():
+    """No float that is compared is a whole number: there are NaNs."""
+    kept = Binary("lt", Load("a", (I,)), Load("b", (I,)))
+    update = For("k", whole(4), Store("y", (I,), Load("x", (K,)), "add"))
+    start = For("q", whole(3), Store("y", (Var("q"),), Const(2, "int32")))
+    for dtype in ("float32", "int32", "int64"):
+        tensors = (
+            tensor("x", 4, dtype="int32"),
+            *(tensor(name, 3, dtype=dtype) for name in "ab"),
+            tensor("y", 3, dtype="int32", role="output"),
+        )
+        body = Block((start, For("i", whole(3), For("l", whole(2), If(kept, update)))))
+        procedure = verify(Procedure("f", (), tensors, body))
+        if dtype == "int64":
+            apply_trace(procedure, parse_trace("rfactor('k', 'P')"))
+            continue
+        with pytest.raises(ScheduleError, match="expected affine loops, guards and indices"):
+            apply_trace(procedure, parse_trace("rfactor('k', 'P')"))
+
+
 def test_partial_results_under_what_the_update_changes_are_refused():
     """How many terms an element has is read where the elements are."""
     count = Cast("int64", Load("y", (whole(0),)))
