@@ -148,7 +148,7 @@ class Lowering:
         """The producer, then the consumer, around both the workspace."""
         found = self.program.workspace(name)
         assert found is not None
-        made = assigns(producer)[0].target
+        made = assigns(producer)[-1].target
         first = self.statement(producer, bound, pending=not found.listed, target=made)
         second = self.statement(consumer, bound, pending=pending, target=target)
         return self.assembly.workspace(found, first, second)

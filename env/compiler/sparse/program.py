@@ -134,6 +134,8 @@ class Program:
     def access_loops(self, access: Access) -> tuple[str, ...]:
         """The loop variables that an access is visited by."""
         out = [loop for index in access.indices for loop in self.loops(index)]
+        if self.workspace(access.tensor):
+            return tuple(out)
         for number in range(len(self.format(access.tensor).levels)):
             loop = self.loop(access, number)
             if loop not in access.indices:
