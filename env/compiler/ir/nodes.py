@@ -46,6 +46,9 @@ MEMORY_SCOPES = (
     "accumulator",
 )
 
+# What may be known of a vector of whole numbers: that no element is less than the one before.
+FACTS = ("ascending",)
+
 
 class LoopKind(StrEnum):
     """How the iterations of a loop are executed; only ``serial`` and ``unrolled`` promise an order.
@@ -232,7 +235,8 @@ Stmt: TypeAlias = Store | For | If | While | Block | Allocate | Barrier | Prefet
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """A row-major array: name, shape in constants and extents, dtype, role (input, output,
-    temporary), and for a temporary the memory that it lives in.
+    temporary), for a temporary the memory that it lives in, and for an input what is known of its
+    elements (`FACTS`), for which the caller vouches.
     """
 
     name: str
@@ -240,6 +244,7 @@ class Tensor:
     dtype: str
     role: str = "temporary"
     scope: str = "auto"
+    facts: tuple[str, ...] = ()
 
 
 class Origin(Protocol):

@@ -61,7 +61,7 @@ def print_procedure(procedure: Procedure) -> str:
 
 def _tensor(tensor: Tensor) -> str:
     shape = ", ".join(print_expr(extent) for extent in tensor.shape)
-    return f"{tensor.name}: {tensor.dtype}[{shape}]"
+    return " ".join([f"{tensor.name}: {tensor.dtype}[{shape}]", *tensor.facts])
 
 
 def _lines(node: Stmt, level: int) -> list[str]:
