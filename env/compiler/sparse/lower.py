@@ -76,7 +76,8 @@ def lower(program: Program) -> Procedure:
     """
     lowering = Lowering(program)
     body = lowering.whole()
-    procedure = Procedure(program.name, program.extents, program.arguments(), body)
+    arguments = program.interface or program.arguments()
+    procedure = Procedure(program.name, program.extents, arguments, body)
     return replace(verify(simplify_procedure(verify(procedure))), origin=program)
 
 
@@ -86,7 +87,11 @@ class Lowering:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.names = Minted(
-            (program.name, *program.extents, *(each.name for each in program.arguments()))
+            (
+                program.name,
+                *program.extents,
+                *(each.name for each in program.interface or program.arguments()),
+            )
         )
         self.assembly = Assembly(program, self.names)
 
@@ -623,7 +628,7 @@ class Lowering:
                 if value is None:
                     raise SparseError(f"{access.tensor}: expected a loop over {index}, found none")
                 places.append(value)
-            return access.tensor, tuple(places)
+            return self.program.prefix(access.tensor), tuple(places)
         followed = self.sharer() if self.program.shares(access) else access
         place = bound.place(followed)
         levels = len(self.program.format(followed.tensor).levels)
@@ -632,7 +637,7 @@ class Lowering:
             raise SparseError(
                 f"{access.tensor}: expected all {levels} levels followed, found none of {missing}"
             )
-        return f"{access.tensor}_vals", (place.position,)
+        return f"{self.program.prefix(access.tensor)}_vals", (place.position,)
 
     def sharer(self) -> Access:
         """The operand whose structure the target has."""
@@ -688,7 +693,7 @@ class Lowering:
         """Zeros at all values of a target that shares a structure."""
         name = self.names.new("z")
         zero = Const(0.0, self.program.dtype)
-        store = Store(f"{target.tensor}_vals", (Var(name),), zero)
+        store = Store(f"{self.program.prefix(target.tensor)}_vals", (Var(name),), zero)
         return [For(name, self.program.stored(self.sharer()), store)]
 
 
