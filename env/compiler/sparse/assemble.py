@@ -31,7 +31,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import FALSE, whole
 from kernelwright.env.compiler.sparse.bound import Bound, Place
 from kernelwright.env.compiler.sparse.levels.base import Level, minus, one_after, plus, times
-from kernelwright.env.compiler.sparse.minted import Minted
+from kernelwright.env.compiler.sparse.minted import Minted, with_tensor
 from kernelwright.env.compiler.sparse.notation import Access, access_text
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
 
@@ -58,7 +58,9 @@ class Assembly:
                     )
                 if not kind.full and not kind.branchless:
                     self._counters[number] = names.new(f"{self.target.tensor}{number + 1}_next")
+        self._made: set[str] = set()
         for space in program.workspaces:
+            names.new(space.name)
             if space.listed:
                 parts = (f"{space.name}_{part}" for part in ("used", "list", "count"))
                 self._listed[space.name] = _Names(*map(names.new, parts))
@@ -312,8 +314,14 @@ class Assembly:
         """Both statements around a workspace."""
         if not space.listed:
             shape = tuple(self.program.size(index) for index in space.indices)
-            tensor = Tensor(space.name, shape, self.program.dtype)
-            return Allocate(tensor, Block((producer, consumer)))
+            both: Stmt = Block((producer, consumer))
+            name = space.name
+            # The cases of a merge have one each.
+            if name in self._made:
+                name = self.names.new(name)
+                both = with_tensor(both, space.name, name)
+            self._made.add(name)
+            return Allocate(Tensor(name, shape, self.program.dtype), both)
         names = self._listed[space.name]
         reset = Store(names.count, (), whole(0))
         return Block((reset, producer, self._sorted(space), consumer))

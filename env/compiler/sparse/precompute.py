@@ -25,7 +25,9 @@ from kernelwright.env.compiler.sparse.concrete import (
     accesses,
 )
 from kernelwright.env.compiler.sparse.notation import Access, Expression, Mul, variables
+from kernelwright.env.compiler.sparse.order import depends_on_diagonal
 from kernelwright.env.compiler.sparse.parse import print_expression
+from kernelwright.env.compiler.sparse.pattern import is_appended
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
 
 
@@ -77,7 +79,8 @@ def _split(
         node = node.body
     text = print_expression(part)
     if not isinstance(node, Assign):
-        raise SparseError(f"precompute: expected one assignment under the foralls, found {node}")
+        several = "several" if isinstance(node, InOrder) else "a workspace"
+        raise SparseError(f"precompute: expected one assignment under the foralls, found {several}")
     rest = _factors(node.expression)
     for factor in _factors(part):
         if factor not in rest:
@@ -90,9 +93,32 @@ def _split(
     kept = {loop for index in indices for loop in program.loops(index)}
     left = {loop for factor in rest for loop in _loops(program, factor)}
     left |= set(program.access_loops(node.target))
-    for index in indices:
+    for place, index in enumerate(indices):
         if index not in variables(part):
             raise SparseError(f"precompute: expected indices of {text}, found {index}")
+        if index in indices[:place]:
+            raise SparseError(f"precompute: expected every index once, found {index} again")
+    outer = sorted(kept.difference(path))
+    if outer:
+        raise SparseError(
+            f"precompute: expected foralls inside for the indices of the workspace, found that of "
+            f"{', '.join(outer)} outside"
+        )
+    for access in accesses(part):
+        if program.workspace(access.tensor) is None and depends_on_diagonal(access, program):
+            raise SparseError(
+                f"precompute: expected factors that are not stored by diagonals, found "
+                f"{access.tensor}"
+            )
+    target = program.assignment.target
+    if is_appended(program):
+        # A dense workspace has every coordinate, and so would what is stored.
+        for loop in program.access_loops(target):
+            if loop in kept:
+                raise SparseError(
+                    f"precompute: expected indices by which {target.tensor} is not stored, since "
+                    f"it would get every coordinate, found {loop}"
+                )
     summed = [loop for loop in path if loop in inner and loop not in kept]
     for loop in summed:
         if loop in left:
