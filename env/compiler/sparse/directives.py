@@ -154,9 +154,11 @@ def split_coordinates(program: Program, var: str, size: int) -> Procedure:
     def make() -> Program:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise SparseError(f"expected a size of at least 1, found {size!r}")
-        known = {name for name, _ in program.blocks_of}
-        if var not in loop_variables(program) or var in known:
-            raise SparseError(f"expected a loop that is not split yet, found {var}")
+        cut = {name for name, _ in program.blocks_of}
+        left = [name for name in loop_variables(program) if name not in cut]
+        if var not in left:
+            known = ", ".join(left) or "none is left"
+            raise SparseError(f"expected a loop that is not split yet ({known}), found {var}")
         return replace(program, blocks_of=(*program.blocks_of, (var, size)))
 
     return _made("split_coordinates", make)
