@@ -41,13 +41,10 @@ def precomputed(
         SparseError: if there is no such forall or product, a summed index is left outside of the
             part, or an index of the workspace is none of the part's.
     """
-    found = 0
 
     def visit(node: Concrete) -> Concrete:
-        nonlocal found
         match node:
             case Forall(here, body) if here == var:
-                found += 1
                 return Forall(here, _split(program, body, part, tuple(indices), name))
             case Forall(here, body):
                 return Forall(here, visit(body))
@@ -58,14 +55,27 @@ def precomputed(
             case Assign():
                 return node
 
-    if var:
+    if not var:
+        concrete = _split(program, program.concrete, part, tuple(indices), name)
+    elif (found := _foralls(program.concrete, var)) == 1:
         concrete = visit(program.concrete)
     else:
-        found, concrete = 1, _split(program, program.concrete, part, tuple(indices), name)
-    if found != 1:
         raise SparseError(f"precompute: expected one forall {var}, found {found or 'none'}")
     spaces = (*program.workspaces, Workspace(name, tuple(indices)))
     return replace(program, concrete=concrete, workspaces=spaces)
+
+
+def _foralls(node: Concrete, var: str) -> int:
+    """How many foralls a statement has over one variable."""
+    match node:
+        case Assign():
+            return 0
+        case Forall(here, body):
+            return (here == var) + _foralls(body, var)
+        case InOrder(body):
+            return sum(_foralls(each, var) for each in body)
+        case Where(consumer, producer, _):
+            return _foralls(consumer, var) + _foralls(producer, var)
 
 
 def _split(
