@@ -59,7 +59,8 @@ def arguments(procedure: Procedure) -> tuple[Argument, ...]:
                     shape.append(name)
                 case _:
                     shape.append(partial(whole_value, extent))
-        out.append(Argument(tensor.name, tuple(shape), tensor.dtype, tensor.role == "input"))
+        is_input, ascends = tensor.role == "input", "ascending" in tensor.facts
+        out.append(Argument(tensor.name, tuple(shape), tensor.dtype, is_input, ascends))
     return tuple(out)
 
 

@@ -54,6 +54,11 @@ def interpret(
             raise InterpretError(
                 f"{tensor.name}: expected {tensor.dtype}{list(shape)}, found {found}"
             )
+        if "ascending" in tensor.facts and (data[1:] < data[:-1]).any():
+            at = int((data[1:] < data[:-1]).argmax()) + 1
+            raise InterpretError(
+                f"{tensor.name}: expected elements that ascend, found less at {at}"
+            )
         memory[tensor.name] = Memory(tensor, data, defined=True)
     running: dict[str, Elements] = dict(memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):

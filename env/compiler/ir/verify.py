@@ -14,6 +14,7 @@ from kernelwright.env.compiler.ir.names import is_identifier
 from kernelwright.env.compiler.ir.nodes import (
     ARITHMETIC,
     COMPARISONS,
+    FACTS,
     LOGIC,
     MATH,
     MEMORY_SCOPES,
@@ -108,6 +109,12 @@ def _declare(tensor: Tensor, scope: Scope) -> Scope:
     ):
         expected = f"one of {', '.join(MEMORY_SCOPES)} for a temporary, auto for an argument"
         raise VerifyError(scope.where, expected, f"{tensor.role} {tensor.name}: {tensor.scope}")
+    for fact in tensor.facts:
+        found = f"{tensor.role} {tensor.name}: {tensor.dtype}, {len(tensor.shape)}-D"
+        if fact not in FACTS or tensor.facts.count(fact) > 1:
+            raise VerifyError(scope.where, f"facts among {', '.join(FACTS)}, once", repr(fact))
+        if tensor.role != "input" or len(tensor.shape) != 1 or tensor.dtype not in INTEGERS:
+            raise VerifyError(scope.where, f"a 1-D input of whole numbers to be {fact}", found)
     known = {name for name, _ in scope.tensors} | scope.variables
     if tensor.name in known or not is_identifier(tensor.name):
         raise VerifyError(scope.where, "a new name", f"tensor {tensor.name!r}")

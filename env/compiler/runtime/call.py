@@ -47,13 +47,14 @@ Size: TypeAlias = int | str | Callable[[Mapping[str, int]], int]
 @dataclass(frozen=True, slots=True)
 class Argument:
     """An array argument: its name, shape (numbers, extent names, or functions of the extents),
-    dtype, and whether it is an input.
+    dtype, whether it is an input, and whether an input's elements are to ascend.
     """
 
     name: str
     shape: tuple[Size, ...]
     dtype: str
     is_input: bool
+    ascends: bool = False
 
 
 @cache
@@ -118,8 +119,8 @@ class Kernel:
         """Run the kernel on 64-byte aligned copies; returns fresh outputs by name.
 
         Raises:
-            CallError: if an input is missing, masked or has another shape or dtype, or an extent
-                is missing.
+            CallError: if an input is missing, masked or has another shape or dtype, or descends
+                where it must not; or if an extent is missing.
         """
         given = dict(extents or {})
         if set(given) != set(self.extents):
@@ -172,7 +173,17 @@ def _fitting(
     if array.shape != shape or array.dtype != argument.dtype:
         expected, found = f"{argument.dtype}{list(shape)}", f"{array.dtype}{list(array.shape)}"
         raise CallError(f"{argument.name}: expected {expected}, found {found}")
+    # Next to the copy that is made of it, the comparison costs nothing.
+    descent = first_descent(array) if argument.ascends else None
+    if descent is not None:
+        raise CallError(f"{argument.name}: expected elements that ascend, found less at {descent}")
     return array
+
+
+def first_descent(array: NDArray[Any]) -> int | None:
+    """Where an element of a vector is less than the one before, None if none is."""
+    lesser = np.flatnonzero(array[1:] < array[:-1])
+    return int(lesser[0]) + 1 if lesser.size else None
 
 
 def prototype(entry: str, arguments: tuple[Argument, ...], extents: tuple[str, ...]) -> str:

@@ -28,6 +28,7 @@ from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.ir.simplify import simplify, simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.poly.dependence import Conflict, Dependences
+from kernelwright.env.compiler.poly.ragged import with_rows
 from kernelwright.env.compiler.schedule.calls import check_calls
 from kernelwright.env.compiler.schedule.threads import check_threads
 from kernelwright.env.compiler.schedule.whole import check_whiles
@@ -155,7 +156,7 @@ def check_kinds(op: str, procedure: Procedure) -> Procedure:
     check_whiles(op, procedure)
     for part in parts(procedure):
         for loop in loops(part):
-            if loop.kind in _UNORDERED:
+            if loop.kind in _UNORDERED and not (loop.apart and loop.kind is LoopKind.PARALLEL):
                 conflict = carried(part, loop.var)
                 if conflict is not None:
                     reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"
@@ -186,4 +187,4 @@ def _in_order(part: Procedure) -> Procedure:
 @lru_cache(maxsize=64)
 def dependences_of(part: Procedure) -> Dependences:
     """The dependences of a procedure."""
-    return Dependences(part)
+    return Dependences(with_rows(part))

@@ -308,7 +308,8 @@ class Assembly:
             used = times(Load(self._counters[number], ()), block)
             left = minus(self.program.stored(self.target), used)
             zero = Const(0.0, self.program.dtype)
-            out.append(self._filled(f"{self.target.tensor}_vals", used, left, zero))
+            values = f"{self.program.prefix(self.target.tensor)}_vals"
+            out.append(self._filled(values, used, left, zero))
         return out
 
     def _filled(self, array: str, start: Expr, count: Expr, value: Expr) -> Stmt:

@@ -49,7 +49,14 @@ class Program:
     ``sizes`` are those of index variables, ``counts`` the numbers of positions of levels whose
     storage decides them (``A2``), both whole-number expressions over ``extents``. ``structure``
     names the operand whose levels the target shares: only values are written then. ``assembly`` is
-    how a sparse target comes to be, one of `ASSEMBLIES`.
+    how a sparse target comes to be, one of `ASSEMBLIES`. ``balanced`` is a tensor whose stored
+    elements are cut into a number of parts of equal length, ``blocks_of`` are loops that are
+    visited in blocks of so many coordinates.
+
+    A tensor among ``choices`` is there in several formats: its arrays have the prefix that its
+    format has there in place of its name (``A_csr2_crd``), and so have its ``counts``
+    (``A_csr2``), those of all its formats. ``interface`` is the arguments in another order than
+    that of appearance, or with others besides, such as the copies that are not read.
     """
 
     name: str
@@ -63,6 +70,20 @@ class Program:
     workspaces: tuple[Workspace, ...] = ()
     structure: str | None = None
     assembly: str = "exact"
+    balanced: tuple[str, int] | None = None
+    blocks_of: tuple[tuple[str, int], ...] = ()
+    choices: tuple[tuple[str, tuple[tuple[Format, str], ...]], ...] = ()
+    interface: tuple[Tensor, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """A text that no other program has."""
+        return repr(self)
+
+    def prefix(self, tensor: str) -> str:
+        """What the arrays of a tensor in its format are named after."""
+        offered = dict(dict(self.choices).get(tensor, ()))
+        return offered.get(self.format(tensor), tensor) if offered else tensor
 
     def format(self, tensor: str) -> Format:
         """The format of an operand or of the target."""
@@ -135,6 +156,8 @@ class Program:
     def access_loops(self, access: Access) -> tuple[str, ...]:
         """The loop variables that an access is visited by."""
         out = [loop for index in access.indices for loop in self.loops(index)]
+        if self.workspace(access.tensor):
+            return tuple(out)
         for number in range(len(self.format(access.tensor).levels)):
             loop = self.loop(access, number)
             if loop not in access.indices:
@@ -170,8 +193,9 @@ class Program:
         parents: Expr = whole(1)
         for below, (kind, dimension) in enumerate(owner.levels):
             extent = self.coordinates(access, dimension)
-            stored = dict(self.counts).get(f"{tensor}{below + 1}", whole(0))
-            site = Site(tensor, below + 1, extent, parents, stored, owner.index_dtype, computed)
+            prefix = self.prefix(tensor)
+            stored = dict(self.counts).get(f"{prefix}{below + 1}", whole(0))
+            site = Site(prefix, below + 1, extent, parents, stored, owner.index_dtype, computed)
             if below == number:
                 return site
             parents = simplify(kind.positions(site) or stored)
@@ -201,11 +225,11 @@ class Program:
             role = "output" if is_target else "input"
             if self.is_plain(access.tensor):
                 shape = tuple(self.size(index) for index in plain_indices(self, access))
-                new = [Tensor(access.tensor, shape, self.dtype, role)]
+                new = [Tensor(self.prefix(access.tensor), shape, self.dtype, role)]
             else:
                 new = [] if self.shares(access) else self._arrays(access, role)
-                values = Tensor(f"{access.tensor}_vals", (self.stored(access),), self.dtype, role)
-                new.append(values)
+                name = f"{self.prefix(access.tensor)}_vals"
+                new.append(Tensor(name, (self.stored(access),), self.dtype, role))
                 if is_target and not self.shares(access) and self.assembly != "exact":
                     levels = whole(len(self.format(access.tensor).levels))
                     told = Tensor(f"{access.tensor}_counts", (levels,), "int64", role)
@@ -219,7 +243,9 @@ class Program:
             site = self.site(access, number)
             for array in self.level(access, number).arrays(site):
                 shape = (simplify(array.size),)
-                out.append(Tensor(site.name(array.name), shape, array.dtype, role))
+                facts = ("ascending",) if array.ascending and role == "input" else ()
+                name = site.name(array.name)
+                out.append(Tensor(name, shape, array.dtype, role, facts=facts))
         return out
 
 

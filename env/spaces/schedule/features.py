@@ -29,6 +29,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
+    While,
     walk,
 )
 from kernelwright.env.compiler.schedule.edit import constant_extent
@@ -69,7 +70,7 @@ def _sites(procedure: Procedure) -> list[_Site]:
                 found.append(_Site(node, around, guards, known))
             case For(_, _, body, _):
                 visit(body, (*around, node), guards, known)
-            case If(_, then):
+            case If(_, then) | While(_, then):
                 visit(then, around, guards + 1, known)
             case Block(items):
                 for item in items:

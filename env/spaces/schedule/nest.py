@@ -26,6 +26,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Stmt,
     Store,
     Tensor,
+    While,
     statements,
     walk,
 )
@@ -109,7 +110,7 @@ def _chains(node: Stmt) -> Iterator[tuple[list[For], Stmt]]:
     if chain:
         yield chain, node
     match node:
-        case Allocate(_, body):
+        case Allocate(_, body) | While(_, body):
             yield from _chains(body)
         case Block(items):
             for item in items:

@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 from merges import I, P, dense, inputs, intersection, less, register, union
 from test_codegen import compiled, needs_cc
+from test_misses import agrees
 from test_schedule import D
 
-from kernelwright.env.compiler.codegen.addresses import address_stream
 from kernelwright.env.compiler.codegen.c import generate
 from kernelwright.env.compiler.errors import ScheduleError, VerifyError
 from kernelwright.env.compiler.ir import execute
 from kernelwright.env.compiler.ir.interpret import InterpretError, interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
+    Binary,
     Block,
+    Cast,
     Const,
     For,
     If,
@@ -32,6 +34,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Tensor,
     Var,
     While,
+    map_statements,
 )
 from kernelwright.env.compiler.ir.printer import print_procedure
 from kernelwright.env.compiler.ir.simplify import EMPTY, simplify_statement, whole
@@ -46,6 +49,7 @@ from kernelwright.env.compiler.machine.nest import EstimateError
 from kernelwright.env.compiler.machine.tradeoff import measure
 from kernelwright.env.compiler.runtime.cache import BuildCache
 from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS
+from kernelwright.env.compiler.schedule.proposals import PROPOSALS, proposals
 from kernelwright.env.compiler.schedule.trace import apply, apply_trace
 from kernelwright.env.spaces.loopform import loop_text
 
@@ -129,6 +133,18 @@ def test_ten_iterations_of_ten_are_no_loop_without_an_end(monkeypatch):
     assert interpret(procedure, {})["y"].tolist() == list(range(8))
 
 
+def test_a_condition_of_numbers_that_are_compared_is_a_number():
+    loaded = [Load("x", (whole(at),)) for at in (0, 1, 0)]
+    same = [Binary("eq", loaded[0], each) for each in loaded[1:]]
+    stores = [Store("y", (whole(i),), Cast("int64", each)) for i, each in enumerate(same)]
+    tensors = (
+        Tensor("x", (whole(2),), "int32", "input"),
+        Tensor("y", (whole(2),), "int64", "output"),
+    )
+    procedure = verify(Procedure("f", (), tensors, Block(tuple(stores))))
+    assert interpret(procedure, {"x": np.array([3, 4], np.int32)})["y"].tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("node", "message"),
     [
@@ -190,6 +206,63 @@ def test_any_schedule_keeps_the_meaning(program, seed):
     assert program is intersection or not set(applied) & set(ONLY_INTERSECTION)
     for draw in range(4):
         arrays, extents, _, _ = arguments_of(seed + draw, program)
+        expected = interpret(program(), arrays, extents)
+        found = interpret(procedure, arrays, extents)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected), applied
+
+
+def scaled_rows():
+    """A dense loop in a merge loop: rows of a dense matrix, one for each coordinate."""
+    j, columns = Var("j"), whole(4)
+    value = Binary("mul", Load("aval", (P,)), Load("w", (merges.here("a", P), j)))
+    add_row = For("j", columns, Store("z", (I, j), value, "add"))
+    clear = For("j0", columns, Store("z", (I, Var("j0")), Const(0.0, "float64")))
+    body = Block(
+        (
+            Store("p", (), merges.start("a")),
+            clear,
+            merges.rest("a", P, "p", add_row),
+        )
+    )
+    rows = Var("n")
+    tensors = (
+        *merges.operands(rows)[:3],
+        Tensor("w", (whole(7), columns), "float64", "input"),
+        Tensor("z", (rows, columns), "float64", "output"),
+    )
+    nest = For("i", rows, Allocate(register("p"), body))
+    return verify(Procedure("spmm", ("n", "na"), tensors, nest))
+
+
+def only_of(procedure, arrays, extents, rng):
+    """The arguments that a procedure has."""
+    given = {**arrays, "w": rng.integers(1, 9, (7, 4)).astype(np.float64)}
+    named = {t.name for t in procedure.tensors}
+    return (
+        {name: array for name, array in given.items() if name in named},
+        {name: extents[name] for name in procedure.extents},
+    )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_is_proposed_and_not_refused_keeps_the_meaning(seed):
+    rng = np.random.default_rng(seed)
+    program = (intersection, union, scaled_rows)[seed % 3]
+    procedure, applied = program(), []
+    for op in rng.choice(list(PROPOSALS), 60):
+        found = list(proposals(procedure, str(op)))
+        if not found or len(applied) == 6:
+            continue
+        step = found[rng.integers(len(found))]
+        try:
+            procedure = apply(procedure, step)
+        except ScheduleError:
+            continue
+        applied.append(step)
+    assert applied
+    for draw in range(3):
+        some, sizes, _, _ = arguments_of(seed + draw, union)
+        arrays, extents = only_of(procedure, some, sizes, rng)
         expected = interpret(program(), arrays, extents)
         found = interpret(procedure, arrays, extents)
         assert all(np.array_equal(found[name], expected[name]) for name in expected), applied
@@ -277,7 +350,15 @@ def test_texts_of_nests_tell_a_while_from_a_guard():
     assert "{while" in loop_text(loop)
 
 
-def test_addresses_of_a_while_read_its_condition_every_time():
-    text = address_stream(counted(less(P, whole(8)), Store("y", (P,), P))).text
-    assert "for (;;)" in text
-    assert "break;" in text
+@needs_cc
+@pytest.mark.parametrize("program", [intersection, union])
+def test_accesses_of_a_merge_are_the_interpreter_s(program, monkeypatch):
+    def in_memory(node):
+        if isinstance(node, Allocate):
+            return replace(node, tensor=replace(node.tensor, scope="auto"))
+        return node
+
+    procedure = program()
+    body = map_statements(procedure.body, lambda e: e, in_memory)
+    arrays, extents, _, _ = arguments_of(3, program)
+    agrees(replace(procedure, body=body), arrays, monkeypatch, extents=extents)
