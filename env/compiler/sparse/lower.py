@@ -546,7 +546,12 @@ class Lowering:
             access, number, outside, self.position(access, number, outside, stop)
         )
         more = Select(Binary("lt", stop, end), Binary("eq", here, now), FALSE)
-        until = self.position(access, number, outside, stop)
+        if getattr(self.program.level(access, number), "slots", False):
+            raise SparseError(
+                f"{access.tensor}: expected positions of one coordinate next to one another where "
+                f"it is merged or stored, found {self.program.level(access, number).text}"
+            )
+        until = plus(position, minus(stop, k))
         moved = bound.with_place(access, Place(number + 1, position, until))
         return moved, Store(walker.counter, (), stop), _Run(name, k, more)
 
@@ -679,8 +684,14 @@ class Lowering:
         if space is not None and space.listed:
             return self.assembly.insert(space, self.where_is(target, bound)[1], value)
         tensor, indices = self.where_is(target, bound)
-        written = Store(tensor, indices, value, reduce)
-        return self.assembly.value(written) if target == self.program.assignment.target else written
+        return self.written(target, bound, Store(tensor, indices, value, reduce))
+
+    def written(self, target: Access, bound: Bound, store: Store) -> Stmt:
+        """A store where there is a place for it."""
+        if self.program.shares(target):
+            found = bound.place(sharer(self.program)).found
+            return store if found is None else If(found, store)
+        return self.assembly.value(store) if target == self.program.assignment.target else store
 
     def zero(self, target: Access, bound: Bound) -> list[Stmt]:
         """Zeros at all elements of the target under what is bound."""
@@ -695,20 +706,18 @@ class Lowering:
             if whole_mode and self.program.is_plain(target.tensor):
                 inner = (index,)
             for loop in inner:
-                if now.index(index) is None:
-                    if loop not in now.coordinates:
-                        name = self.names.new(f"{loop}z")
-                        size = self.program.size(index)
-                        extent = size if loop == index else self.program.extent(loop)
-                        loops.append((name, extent))
-                        now = now.with_coordinate(loop, Var(name))
-                        if self.is_guarded(target, index) and (guard := now.guard(loop)):
-                            guards.append(guard)
+                if now.index(index) is not None or loop in now.coordinates:
+                    continue
+                name = self.names.new(f"{loop}z")
+                extent = self.program.size(index) if loop == index else self.program.extent(loop)
+                loops.append((name, extent))
+                now = now.with_coordinate(loop, Var(name))
+                if self.is_guarded(target, index) and (guard := now.guard(loop)):
+                    guards.append(guard)
         now = now.located((target,))
         tensor, places = self.where_is(target, now)
-        out: Stmt = Store(tensor, places, Const(0.0, self.program.dtype))
-        if target == self.program.assignment.target:
-            out = self.assembly.value(Store(tensor, places, Const(0.0, self.program.dtype)))
+        zero = Store(tensor, places, Const(0.0, self.program.dtype))
+        out = self.written(target, now, zero)
         for guard in guards:
             out = If(guard, out)
         for name, extent in reversed(loops):
