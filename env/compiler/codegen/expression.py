@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from kernelwright.env.compiler.codegen import names
+from kernelwright.env.compiler.codegen.choice import is_masked, select_helper
+from kernelwright.env.compiler.codegen.gather import gather_helper
 from kernelwright.env.compiler.codegen.hoist import is_natural
 from kernelwright.env.compiler.codegen.memory import flat
 from kernelwright.env.compiler.codegen.stream import fence_helper, stream_helper
@@ -91,6 +93,14 @@ class Expressions:
                 sign = "/" if op == "floordiv" else "%"
                 text = f"{_wide(left)}{self.scalar(left, 14 if _wide(left) else 13)} {sign} {value}"
                 return f"({text})" if outer > 13 else text
+            case Binary("floordiv" | "mod" as op, left, Const(value, "int64")) if (
+                value > 0 and not int(value) & (int(value) - 1)
+            ):
+                # Towards minus infinity, as C's own shift and mask of a signed number are here.
+                first = self.scalar(left, 14)
+                if op == "floordiv":
+                    return f"({first} >> {int(value).bit_length() - 1})"
+                return f"({first} & {int(value) - 1})"
             case Binary("floordiv" | "mod" as op, left, right):
                 helper = self._integer_helper(op, self._dtype(left))
                 return f"{helper}({self.scalar(left, LOOSE)}, {self.scalar(right, LOOSE)})"
@@ -112,6 +122,11 @@ class Expressions:
             case Cast(dtype, operand):
                 return f"(({C_TYPES[dtype]}){self.scalar(operand)})"
             case Select(condition, then, other):
+                dtype = self._dtype(then)
+                if is_masked(node, dtype, self.tensors, self.registers):
+                    self._helpers.add(select_helper(dtype))
+                    of = ", ".join(self.scalar(part, LOOSE) for part in (condition, then, other))
+                    return f"{names.select(dtype)}({of})"
                 parts = [self.scalar(part) for part in (condition, then, other)]
                 return f"({parts[0]} ? {_wide(then)}{parts[1]} : {parts[2]})"
             case _:
@@ -212,6 +227,11 @@ class Expressions:
         self._helpers |= {stream_helper(dtype, lanes), fence_helper()}
         self.streams = True
         return names.stream(dtype, lanes)
+
+    def gather(self, dtype: str, lanes: int) -> str:
+        """The helper that reads the elements at a vector of places."""
+        self._helpers.add(gather_helper(dtype, lanes))
+        return names.gather(dtype, lanes)
 
     def _integer_helper(self, op: str, dtype: str) -> str:
         name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)

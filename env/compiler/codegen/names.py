@@ -12,6 +12,7 @@ __all__ = [
     "extent",
     "fence",
     "floor_division",
+    "gather",
     "hoisted",
     "instruction",
     "is_free",
@@ -20,6 +21,7 @@ __all__ = [
     "minimum",
     "modulo",
     "register",
+    "select",
     "stream",
     "thread_copy",
     "vector_type",
@@ -35,6 +37,16 @@ def vector_type(dtype: str, lanes: int) -> str:
 def hoisted(number: int) -> str:
     """A remainder or quotient that was computed in front of a loop."""
     return f"kw_at_{number}"
+
+
+def select(dtype: str) -> str:
+    """The helper that chooses without a branch."""
+    return f"kw_select_{dtype}"
+
+
+def gather(dtype: str, lanes: int) -> str:
+    """The helper for the elements at a vector of places."""
+    return f"kw_gather_{vector_type(dtype, lanes)}"
 
 
 def floor_division(dtype: str) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.expression import INFIX, LOOSE, TIGHT, Expressions
+from kernelwright.env.compiler.codegen.gather import can_gather
 from kernelwright.env.compiler.ir.linear import step_of
-from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Unary, substitute
+from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Unary, substitute
 from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 
@@ -42,8 +43,12 @@ class Vectors:
             case Load(tensor, indices):
                 if self._scalars.tensors[tensor].dtype != dtype:
                     return None
-                if step_of(self._scalars.flat(tensor, indices), lanes.var) == 1:
+                place = self._scalars.flat(tensor, indices)
+                if step_of(place, lanes.var) == 1:
                     return self.element(tensor, indices, lanes, const="const ")
+                gathered = self._gathered(tensor, place, lanes)
+                if gathered is not None:
+                    return gathered
                 parts = [
                     self._scalars.scalar(_at(node, lanes.var, i), LOOSE) for i in range(lanes.count)
                 ]
@@ -58,6 +63,19 @@ class Vectors:
             case Unary("neg", operand):
                 text = self.value(operand, lanes, dtype)
                 return None if text is None else f"(-{text})"
+        return None
+
+    def _gathered(self, tensor: str, place: Expr, lanes: Lanes) -> str | None:
+        """The elements at places that lie side by side in memory; None if these are no such."""
+        match place:
+            case Cast("int64", Load(places, indices)) if not (
+                {tensor, places} & self._scalars.registers.keys()
+            ):
+                dtype, of = (self._scalars.tensors[name].dtype for name in (tensor, places))
+                beside = step_of(self._scalars.flat(places, indices), lanes.var) == 1
+                if beside and can_gather(dtype, of, lanes.count):
+                    at = self.element(places, indices, lanes, const="const ")
+                    return f"{self._scalars.gather(dtype, lanes.count)}({tensor}, {at})"
         return None
 
     def _operand(self, node: Expr, lanes: Lanes, dtype: str, outer: int) -> str | None:

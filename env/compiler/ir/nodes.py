@@ -158,12 +158,17 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``var`` from 0 up to, not including, ``extent``."""
+    """``var`` from 0 up to, not including, ``extent``.
+
+    ``apart`` says that no iteration touches what another writes, though no analysis shows it: who
+    made the loop vouches.
+    """
 
     var: str
     extent: Expr
     body: Stmt
     kind: LoopKind = LoopKind.SERIAL
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +353,9 @@ def map_statements(
         case Store(tensor, indices, value, reduce, stream, reassociable):
             places = tuple(expression(i) for i in indices)
             rebuilt = Store(tensor, places, expression(value), reduce, stream, reassociable)
-        case For(var, extent, body, kind):
-            rebuilt = For(
-                var, expression(extent), map_statements(body, expression, statement), kind
-            )
+        case For(var, extent, body, kind, apart):
+            inner = map_statements(body, expression, statement)
+            rebuilt = For(var, expression(extent), inner, kind, apart)
         case If(condition, then):
             rebuilt = If(expression(condition), map_statements(then, expression, statement))
         case While(condition, body):
@@ -375,7 +379,7 @@ def statements(node: Stmt) -> Iterator[Stmt]:
     """The statement and all below it, in program order."""
     yield node
     match node:
-        case For(_, _, body, _) | While(_, body) | Allocate(_, body) | Call(_, body):
+        case For(_, _, body) | While(_, body) | Allocate(_, body) | Call(_, body):
             yield from statements(body)
         case If(_, then):
             yield from statements(then)

@@ -73,8 +73,10 @@ def _lines(node: Stmt, level: int) -> list[str]:
             notes = ", ".join(word for word, is_asked in asked if is_asked)
             note = f"  # {notes}" if notes else ""
             return [f"{pad}{_element(tensor, indices)} {sign} {print_expr(value)}{note}"]
-        case For(var, extent, body, kind):
-            note = "" if kind is LoopKind.SERIAL else f"  # {kind}"
+        case For(var, extent, body, kind, apart):
+            notes = [kind.value] if kind is not LoopKind.SERIAL else []
+            notes += ["apart"] if apart else []
+            note = f"  # {', '.join(notes)}" if notes else ""
             return [f"{pad}for {var} in {print_expr(extent)}:{note}", *_lines(body, level + 1)]
         case If(condition, then):
             return [f"{pad}if {print_expr(condition)}:", *_lines(then, level + 1)]

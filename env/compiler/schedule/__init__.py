@@ -59,7 +59,17 @@ DIRECTIVES: dict[str, str] = {
 }
 
 # From a procedure's origin, a name in it and further arguments to the procedure of another origin.
-FRONT_END_DIRECTIVES: dict[str, str] = {}
+FRONT_END_DIRECTIVES: dict[str, str] = {
+    name: f"kernelwright.env.compiler.sparse.directives:{name}"
+    for name in (
+        "storage",
+        "order",
+        "workspace",
+        "precompute",
+        "split_coordinates",
+        "split_nonzeros",
+    )
+}
 
 
 def known_directives() -> dict[str, str]:

@@ -156,7 +156,7 @@ def check_kinds(op: str, procedure: Procedure) -> Procedure:
     check_whiles(op, procedure)
     for part in parts(procedure):
         for loop in loops(part):
-            if loop.kind in _UNORDERED:
+            if loop.kind in _UNORDERED and not (loop.apart and loop.kind is LoopKind.PARALLEL):
                 conflict = carried(part, loop.var)
                 if conflict is not None:
                     reason = f"loop {loop.var} carries a dependence and cannot be {loop.kind}"

@@ -44,11 +44,16 @@ _DECIDABLE = (*_OPPOSITE, "and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Conditions that hold where a statement runs; extents are never negative."""
+    """Conditions that hold where a statement runs; extents are never negative.
+
+    ``fixed`` are variables that stand for numbers read from memory that does not
+    change meanwhile; nothing is known of them.
+    """
 
     extents: tuple[str, ...]
     variables: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
 
     def inside(self, loop: For) -> Facts:
         """What also holds in the body of a loop."""
@@ -88,7 +93,7 @@ class Facts:
     def space(self, conditions: tuple[str, ...]) -> isl.Set:
         """The extents and iterations for which conditions hold."""
         parameters = f"[{', '.join(map(isl_name, self.extents))}] -> " if self.extents else ""
-        space = f"[{', '.join(map(isl_name, self.variables))}]"
+        space = f"[{', '.join(map(isl_name, (*self.fixed, *self.variables)))}]"
         text = " and ".join(f"({part})" for part in conditions)
         return isl.Set(f"{parameters}{{ {space}{' : ' + text if text else ''} }}")
 
@@ -218,7 +223,7 @@ def _lifted(loop: For, facts: Facts) -> Stmt:
     inside: list[Expr] = []
     body = loop.body
     while isinstance(body, If) and is_total(body.condition):
-        limit = _limit(body.condition, loop, facts.extents)
+        limit = _limit(body.condition, loop, (*facts.extents, *facts.fixed))
         if not mentions(body.condition, loop.var):
             outside.append(body.condition)
         elif limit is not None:
@@ -234,9 +239,9 @@ def _lifted(loop: For, facts: Facts) -> Stmt:
     return out
 
 
-def _limit(condition: Expr, loop: For, extents: tuple[str, ...]) -> Expr | None:
-    """The extent that a condition leaves a serial loop, in terms of the procedure's; None if it is
-    no such condition.
+def _limit(condition: Expr, loop: For, known: tuple[str, ...]) -> Expr | None:
+    """The extent that a condition leaves a serial loop, in terms of what is ``known`` outside all
+    loops; None if it is no such condition.
     """
     if loop.kind is not LoopKind.SERIAL:
         return None
@@ -245,6 +250,6 @@ def _limit(condition: Expr, loop: For, extents: tuple[str, ...]) -> Expr | None:
             rest = linear(right).plus(linear(left), -1)
             if rest.factor(loop.var) == -1 and not rest.hidden(loop.var):
                 limit = rest.without(loop.var).expression()
-                if all(part.name in extents for part in walk(limit) if isinstance(part, Var)):
+                if all(part.name in known for part in walk(limit) if isinstance(part, Var)):
                     return limit
     return None

@@ -93,7 +93,9 @@ def _around_middle(loop: For, facts: Facts) -> Range | None:
         if wanted is not None:
             others = around.exceptions(wanted)
             if others is not None and not others.is_empty():
-                before, after = _neighbours(others, len(facts.variables), middle)
+                before, after = _neighbours(
+                    others, len(around.fixed) + len(facts.variables), middle
+                )
                 start, end = max(start, before + 1), min(end, count if after is None else after)
     return Range(whole(start), whole(end)) if (start, end) != (0, count) else None
 

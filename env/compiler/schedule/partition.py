@@ -14,6 +14,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Const,
     Expr,
     For,
+    If,
     LoopKind,
     Procedure,
     Stmt,
@@ -31,6 +32,11 @@ from kernelwright.env.compiler.schedule.edit import (
     whole_argument,
 )
 from kernelwright.env.compiler.schedule.facts import Facts, facts_at, simplified
+from kernelwright.env.compiler.schedule.fixed import (
+    fixed_numbers,
+    no_changing_loads,
+    replaced,
+)
 from kernelwright.env.compiler.schedule.free import Range, free_range
 from kernelwright.env.compiler.schedule.legal import of_kind
 
@@ -71,12 +77,13 @@ def peel(procedure: Procedure, loop: str, first: int, last: int = 0) -> Procedur
     no_loads("peel", f"the extent of {loop}", found.extent)
     end = linear(found.extent).shifted(-last).expression()
     facts = facts_at(procedure, loop)
-    return _in_three(procedure, "peel", found, Range(whole(first), end), facts)
+    return finish("peel", _in_three(procedure, found, Range(whole(first), end), facts))
 
 
 def partition(procedure: Procedure, loop: str) -> Procedure:
     """Run the iterations in which every guard holds apart from the others, without the guards
-    (Halide's loop partitioning; TVM ``loop_partition``). Always legal.
+    (Halide's loop partitioning; TVM ``loop_partition``). Legal if the loop does not write what its
+    extent reads.
 
     What counts is every affine condition of an ``if`` or ``select`` in the loop, and which operand
     a ``min`` or ``max`` in an index is, on loops of constant extents inside. The copies are called
@@ -98,13 +105,32 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
           S(n // 4 * 4 + ii_tail)
 
     Raises:
-        ScheduleError: if there is no such loop, it is vectorized, no condition in it depends on it
-            in a way that this could remove, or no iteration is free of conditions.
+        ScheduleError: if there is no such loop, it is vectorized, its extent reads what it writes,
+            no condition in it depends on it in a way that this could remove, or no iteration is
+            free of conditions.
     """
     found = find_loop("partition", procedure, loop)
     of_kind("partition", found, *_KINDS)
-    no_loads("partition", f"the extent of {loop}", found.extent)
-    facts = facts_at(procedure, loop)
+    no_changing_loads("partition", found)
+    numbers = fixed_numbers((found.extent,), found, procedure)
+    if numbers:
+        # Such a number may be below 0, and mean no iterations.
+        procedure = replace_loop(procedure, loop, lambda node: replaced(node, numbers))
+        found = find_loop("partition", procedure, loop)
+        fixed = tuple(variable.name for variable in numbers.values())
+        runs = Binary("lt", whole(0), found.extent)
+        facts = replace(facts_at(procedure, loop), fixed=fixed).given(runs)
+        procedure = replace_loop(procedure, loop, lambda node: If(runs, node))
+        procedure = _partitioned(procedure, found, facts)
+        back: dict[Expr, Expr] = {variable: read for read, variable in numbers.items()}
+        procedure = replace(procedure, body=replaced(procedure.body, back))
+    else:
+        procedure = _partitioned(procedure, found, facts_at(procedure, loop))
+    return finish("partition", procedure)
+
+
+def _partitioned(procedure: Procedure, found: For, facts: Facts) -> Procedure:
+    loop = found.var
     free = free_range(found, facts)
     if free is None:
         reason = f"expected a condition in loop {loop} that holds from or up to some iteration"
@@ -112,10 +138,10 @@ def partition(procedure: Procedure, loop: str) -> Procedure:
     within = facts.given(Binary("lt", free.start, free.end))
     if within.never():
         raise ScheduleError("partition", f"no iteration of {loop} is free of its conditions")
-    return _in_three(procedure, "partition", found, free, facts)
+    return _in_three(procedure, found, free, facts)
 
 
-def _in_three(procedure: Procedure, op: str, loop: For, middle: Range, facts: Facts) -> Procedure:
+def _in_three(procedure: Procedure, loop: For, middle: Range, facts: Facts) -> Procedure:
     """The loop as up to three: what comes before the middle, the middle, and what comes after."""
     taken = taken_names(procedure)
     # Where the middle is empty the three must still be every iteration once.
@@ -127,7 +153,7 @@ def _in_three(procedure: Procedure, op: str, loop: For, middle: Range, facts: Fa
         _piece(loop, end, loop.extent, "tail", taken, facts),
     ]
     nest = simplify_statement(Block(tuple(pieces)))
-    return finish(op, replace_loop(procedure, loop.var, lambda _: nest))
+    return replace_loop(procedure, loop.var, lambda _: nest)
 
 
 def _piece(

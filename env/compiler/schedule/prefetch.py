@@ -41,11 +41,11 @@ from kernelwright.env.compiler.schedule.defaults import copied_name
 from kernelwright.env.compiler.schedule.edit import (
     find_loop,
     finish,
-    no_loads,
     replace_loop,
     taken_names,
     whole_argument,
 )
+from kernelwright.env.compiler.schedule.fixed import no_changing_loads
 from kernelwright.env.compiler.schedule.legal import of_kind
 
 LINE_BYTES = 64
@@ -78,9 +78,9 @@ def prefetch(
             y[i, j] = x[i, j]
 
     Raises:
-        ScheduleError: if there is no such loop, it is vectorized, its extent reads memory, the
-            tensor is not declared outside the loop, or the loop touches nothing of it that depends
-            on the iteration and is known ahead.
+        ScheduleError: if there is no such loop, it is vectorized, its extent reads what it writes,
+            the tensor is not declared outside the loop, or the loop touches nothing of it that
+            depends on the iteration and is known ahead.
     """
     found = find_loop("prefetch", procedure, loop)
     of_kind("prefetch", found, LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED)
@@ -88,7 +88,7 @@ def prefetch(
     distance = whole_argument("prefetch", "a distance", distance)
     if whole_argument("prefetch", "a locality", locality, 0) > MAX_LOCALITY:
         raise ScheduleError("prefetch", f"expected a locality of 0 to 3, found {locality}")
-    no_loads("prefetch", f"the extent of {loop}", found.extent)
+    no_changing_loads("prefetch", found)
     inputs = {t.name for t in procedure.tensors if t.role == "input"}
     touched = [
         access
@@ -125,11 +125,12 @@ class _Access:
 
 
 def _known(access: _Access, inputs: set[str]) -> bool:
-    """Whether the indices can be computed ahead: where they load or divide, the iteration must be
-    certain to do so too, and find the same.
+    """Whether the indices can be computed ahead: where they, or the extents of the loops that they
+    depend on, load or divide, the iteration must be certain to do so too, and find the same.
     """
-    loaded = [p for index in access.indices for p in walk(index) if isinstance(p, Load)]
-    return all(map(is_total, access.indices)) or (
+    roots = (*access.indices, *(each.extent for each in _needed(access)))
+    loaded = [p for root in roots for p in walk(root) if isinstance(p, Load)]
+    return all(map(is_total, roots)) or (
         all(load.tensor in inputs for load in loaded)
         and access.is_certain
         and len(_guards(access)) == len(access.guards)

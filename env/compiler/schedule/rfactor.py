@@ -25,8 +25,8 @@ from kernelwright.env.compiler.ir.nodes import (
     substitute,
     walk,
 )
-from kernelwright.env.compiler.ir.path import chain_around, chain_inside, path_to
-from kernelwright.env.compiler.ir.queries import mentions, tensors_by_name
+from kernelwright.env.compiler.ir.path import chain_around, chain_inside, loops_around, path_to
+from kernelwright.env.compiler.ir.queries import mentions, stores, tensors_by_name
 from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.poly.dependence import regroups_exactly
 from kernelwright.env.compiler.poly.elements import point_of, shared_loops, written
@@ -40,6 +40,7 @@ from kernelwright.env.compiler.schedule.edit import (
     replace_loop,
     taken_names,
 )
+from kernelwright.env.compiler.schedule.fixed import fixed_numbers, replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,14 @@ def rfactor(
     partial = Tensor(name, shape, dtype)
     whole_nest = Allocate(partial, Block((start, rest, final)))
     result = replace_loop(procedure, nest.loops[0].var, lambda _: whole_nest)
-    _same_elements(procedure, update, result, name)
+    if not _same_elements(procedure, update, result, name):
+        _same_inside(procedure, nest, whole_nest, name)
     return finish("rfactor", result)
+
+
+def _size_or_guard(node: Stmt) -> Expr:
+    assert isinstance(node, For | If)
+    return node.extent if isinstance(node, For) else node.condition
 
 
 def _nest(procedure: Procedure, loop: For) -> _Nest:
@@ -254,8 +261,27 @@ def _neutral(op: str, dtype: str) -> Const:
     return Const(math.inf if op == "min" else -math.inf, dtype)
 
 
-def _same_elements(before: Procedure, update: Store, after: Procedure, partial: str) -> None:
-    """See that the final reduction touches no element that the update did not touch."""
+def _same_inside(procedure: Procedure, nest: _Nest, new: Stmt, partial: str) -> None:
+    """See the same in one iteration of the loops around, in which what is read from memory may be
+    one number.
+    """
+    outermost = nest.loops[0]
+    outside = (each.var for each in loops_around(procedure, outermost.var))
+    roots = (*nest.update.indices, *(_size_or_guard(node) for node in nest.chain))
+    numbers = fixed_numbers(roots, new, procedure)
+    known = (*procedure.extents, *outside, *(variable.name for variable in numbers.values()))
+    before = replace(procedure, extents=known, body=replaced(outermost, numbers))
+    after = replace(before, body=replaced(new, numbers))
+    (update,) = stores(before.body)
+    if not _same_elements(before, update, after, partial):
+        what = f"around the update of {update.tensor}"
+        raise ScheduleError("rfactor", f"expected affine loops, guards and indices {what}")
+
+
+def _same_elements(before: Procedure, update: Store, after: Procedure, partial: str) -> bool:
+    """See that the final reduction touches no element that the update did not touch; False if
+    elements are not known exactly.
+    """
     first, second = build_model(before), build_model(after)
     old = next(i for i in first.instances if i.store is update)
     new = next(
@@ -266,10 +292,10 @@ def _same_elements(before: Procedure, update: Store, after: Procedure, partial: 
     shared = shared_loops(old, new)
     here, there = written(first, old, shared), written(second, new, shared)
     if here is None or there is None:
-        reason = f"expected affine loops, guards and indices around the update of {update.tensor}"
-        raise ScheduleError("rfactor", reason)
+        return False
     extra = there.subtract(here)
     if not extra.is_empty():
         place = ", ".join(map(str, point_of(extra)[len(shared) :]))
         reason = f"{update.tensor}[{place}] would be combined, and nothing was combined with it"
         raise ScheduleError("rfactor", reason)
+    return True

@@ -24,6 +24,7 @@ from kernelwright.env.compiler.schedule.edit import (
     taken_names,
     whole_argument,
 )
+from kernelwright.env.compiler.schedule.fixed import no_changing_loads
 from kernelwright.env.compiler.schedule.partition import partition
 from kernelwright.env.compiler.schedule.tails import rounded_up, shift_inwards
 
@@ -67,7 +68,8 @@ def split(
 
     Raises:
         ScheduleError: if there is no such loop, a given name is not free, the loop is not serial,
-            or the tail is not legal; then it has the element or the two iterations.
+            its extent reads what it writes, or the tail is not legal; then it has the element or
+            the two iterations.
     """
     found = find_loop("split", procedure, loop)
     factor = whole_argument("split", "a factor", factor)
@@ -82,7 +84,7 @@ def split(
         raise ScheduleError(
             "split", f"expected {factor} to divide the extent of {loop}, found {extent}"
         )
-    no_loads("split", f"the extent of {loop}", found.extent)
+    no_changing_loads("split", found)
     if tail in ("round_up", "shift_inwards") and has_while(procedure.body):
         reason = f"{tail}: expected no while in the procedure, whose iterations may not run again"
         raise ScheduleError("split", reason)

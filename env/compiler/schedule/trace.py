@@ -14,7 +14,14 @@ from dataclasses import replace
 from importlib import import_module
 
 from kernelwright.env.compiler.errors import CompilerError, ScheduleError, did_you_mean
-from kernelwright.env.compiler.ir.nodes import Origin, Procedure
+from kernelwright.env.compiler.ir.nodes import (
+    For,
+    Origin,
+    Procedure,
+    Stmt,
+    loops,
+    map_statements,
+)
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, LimitError, limited
 from kernelwright.env.compiler.schedule import FRONT_END_DIRECTIVES, known_directives
 from kernelwright.env.compiler.schedule.decision import read_decision
@@ -22,6 +29,9 @@ from kernelwright.env.compiler.schedule.whole import check_whiles
 from kernelwright.env.types import Directive, Scalar
 
 Trace = tuple[Directive, ...]
+# What leaves iterations that touch no other's elements as they are: it adds no storage, and moves
+# nothing out of a loop.
+KEEP_APART = ("parallel", "unroll", "vectorize", "split", "reassociate")
 
 
 def directive_function(op: str) -> Callable[..., Procedure]:
@@ -53,6 +63,8 @@ def apply(procedure: Procedure, directive: Directive) -> Procedure:
         return procedure
     function = directive_function(directive.op)
     is_front_end = directive.op in FRONT_END_DIRECTIVES
+    if directive.op not in KEEP_APART:
+        procedure = _nothing_apart(procedure)
     subject: Procedure | Origin = procedure
     if is_front_end:
         if procedure.origin is None:
@@ -73,6 +85,19 @@ def apply(procedure: Procedure, directive: Directive) -> Procedure:
     except LimitError as error:
         raise ScheduleError(directive.op, str(error)) from None
     return found if is_front_end or found.origin is None else replace(found, origin=None)
+
+
+def _nothing_apart(procedure: Procedure) -> Procedure:
+    """The procedure without what somebody vouched for: a directive may have iterations share what
+    they did not.
+    """
+    if not any(loop.apart for loop in loops(procedure)):
+        return procedure
+
+    def forget(node: Stmt) -> Stmt:
+        return replace(node, apart=False) if isinstance(node, For) else node
+
+    return replace(procedure, body=map_statements(procedure.body, lambda e: e, forget))
 
 
 def steps(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kernelwright.env.compiler.ir.nodes import Expr, Var
+from kernelwright.env.compiler.ir.nodes import Const, Expr, Var
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.concrete import (
     Assign,
@@ -76,6 +76,29 @@ def ordered(bare: Program, order: Sequence[str] | None = None) -> Program:
     if order is None and (conflict := append_conflict(out, chosen)):
         return gathered(out, conflict[1])
     return out
+
+
+def restored(made: Program, tensor: str, form: Format) -> Program:
+    """The program with a tensor stored in another format, its loops in the order that follows.
+
+    Raises:
+        SparseError: if the loops were changed already, or the formats do not go together.
+    """
+    plain = ordered(made)
+    if plain.concrete != made.concrete:
+        raise SparseError("expected formats to be chosen before the loops are changed")
+    formats = {**dict(made.formats), tensor: form}
+    if dict(made.choices).get(tensor) is not None:
+        return ordered(replace(made, formats=tuple(formats.items())))
+    fixed = {name: n.value for name, n in (*made.sizes, *made.counts) if isinstance(n, Const)}
+    sizes = {name: int(fixed[name]) for name, _ in made.sizes if name in fixed}
+    counts = {
+        level: int(fixed[level])
+        for level, _ in made.counts
+        if level in fixed and level.rstrip("0123456789") != tensor
+    }
+    bare = _bare(made.assignment, formats, sizes, counts, made.dtype, made.structure, made.name)
+    return ordered(bare)
 
 
 def gathered(made: Program, var: str) -> Program:

@@ -39,6 +39,9 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.simplify import FALSE, simplify, simplify_procedure, whole
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.sparse.assemble import Assembly
+from kernelwright.env.compiler.sparse.balance import balanced_loops
+from kernelwright.env.compiler.sparse.blocks import blocked_loop
+from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.bound import Bound, Place
 from kernelwright.env.compiler.sparse.concrete import (
     Assign,
@@ -72,14 +75,14 @@ def lower(program: Program) -> Procedure:
     Raises:
         SparseError: if the order of its foralls does not fit its formats.
     """
-    lowering = _Lowering(program)
+    lowering = Lowering(program)
     body = lowering.whole()
     arguments = program.interface or program.arguments()
     procedure = Procedure(program.name, program.extents, arguments, body)
-    return verify(simplify_procedure(verify(procedure)))
+    return replace(verify(simplify_procedure(verify(procedure))), origin=program)
 
 
-class _Lowering:
+class Lowering:
     """One lowering: the program, and the names that it has minted."""
 
     def __init__(self, program: Program) -> None:
@@ -97,6 +100,8 @@ class _Lowering:
         """The body of the procedure."""
         bound = Bound(self.program).located(self.program.accesses)
         target, concrete = self.program.assignment.target, self.program.concrete
+        if self.program.balanced is not None:
+            return balanced_loops(self)
         before: list[Stmt] = []
         if self.program.shares(target) and self.is_left_before_values(concrete):
             before = self.zero_values(target)
@@ -149,7 +154,7 @@ class _Lowering:
         """The producer, then the consumer, around both the workspace."""
         found = self.program.workspace(name)
         assert found is not None
-        made = assigns(producer)[0].target
+        made = assigns(producer)[-1].target
         first = self.statement(producer, bound, pending=not found.listed, target=made)
         second = self.statement(consumer, bound, pending=pending, target=target)
         return self.assembly.workspace(found, first, second)
@@ -281,7 +286,9 @@ class _Lowering:
         target: Access,
     ) -> Stmt:
         """One loop, or one for each point of the lattice."""
-        inside = _Inside(var, body, steps, bound, pending, target)
+        inside = Inside(var, body, steps, bound, pending, target)
+        if (size := dict(self.program.blocks_of).get(var)) is not None:
+            return blocked_loop(self, inside, merged, size)
         if len(merged) == 1 and len(merged[0]) == 1:
             (only,) = merged[0]
             if only == FULL:
@@ -294,7 +301,7 @@ class _Lowering:
             return self.carried(inside, merged)
         return self.merging(inside, merged)
 
-    def runs(self, access: Access, inside: _Inside) -> bool:
+    def runs(self, access: Access, inside: Inside) -> bool:
         """Whether positions of one coordinate have to be visited as one: the level is not unique,
         and the target appends here or stores instead of adding up.
         """
@@ -307,7 +314,7 @@ class _Lowering:
             return True
         return not all(each.accumulate for each in assigns(inside.body))
 
-    def one_iterator(self, inside: _Inside, access: Access) -> Stmt:
+    def one_iterator(self, inside: Inside, access: Access) -> Stmt:
         """A loop over the positions of one level."""
         number, bound = inside.steps[access], inside.bound
         count = simplify(self.count(access, number, bound))
@@ -323,7 +330,7 @@ class _Lowering:
             body = If(there, body)
         return body if is_one else For(name, count, body)
 
-    def is_harmless(self, access: Access, number: int, inside: _Inside) -> bool:
+    def is_harmless(self, access: Access, number: int, inside: Inside) -> bool:
         """Whether positions that hold no coordinate may be visited like others: their value is zero
         and is only added, or the loops outside leave them out.
         """
@@ -333,7 +340,7 @@ class _Lowering:
         adds = all(each.accumulate for each in assigns(inside.body))
         return kind.relaxes and adds and not self.assembly.appends(inside.target, inside.var)
 
-    def listed(self, inside: _Inside, access: Access) -> Stmt:
+    def listed(self, inside: Inside, access: Access) -> Stmt:
         """A loop over the elements of a workspace that are in use."""
         space = self.program.workspace(access.tensor)
         assert space is not None
@@ -343,7 +350,7 @@ class _Lowering:
         clear = self.assembly.cleared(space, value)
         return For(name, self.assembly.listed_count(space), Block((body, clear)))
 
-    def every_coordinate(self, inside: _Inside, point: Point) -> Stmt:
+    def every_coordinate(self, inside: Inside, point: Point) -> Stmt:
         """A loop over all coordinates."""
         name = self.names.new(inside.var)
         trim = self.trimmed(inside)
@@ -354,7 +361,7 @@ class _Lowering:
         now = inside.bound.with_trimmed(access)
         return For(name, count, self.at(inside, now, plus(start, Var(name)), point))
 
-    def trimmed(self, inside: _Inside) -> tuple[Access, Expr, Expr] | None:
+    def trimmed(self, inside: Inside) -> tuple[Access, Expr, Expr] | None:
         """The access that is stored by diagonals with its rows here, and of the diagonal at hand
         the first row and the number of rows that have a column; None where it is not needed in
         all that is computed.
@@ -377,7 +384,7 @@ class _Lowering:
                 return access, start, minus(end, start)
         return None
 
-    def carried(self, inside: _Inside, merged: tuple[Point, ...]) -> Stmt:
+    def carried(self, inside: Inside, merged: tuple[Point, ...]) -> Stmt:
         """A loop over all coordinates, with iterators that are carried along."""
         name = self.names.new(inside.var)
         walkers = [
@@ -412,7 +419,7 @@ class _Lowering:
             loop = _initialised(walker.counter, whole(0), loop)
         return loop
 
-    def merging(self, inside: _Inside, merged: tuple[Point, ...]) -> Stmt:
+    def merging(self, inside: Inside, merged: tuple[Point, ...]) -> Stmt:
         """A loop for each point, while all its iterators have coordinates left."""
         walkers = {
             a: _Walker(a, inside.steps[a], self.names, inside.var)
@@ -448,7 +455,7 @@ class _Lowering:
         return inside if there is None else Select(inside, there, FALSE)
 
     def meeting(
-        self, inside: _Inside, below: tuple[Point, ...], walkers: Sequence[tuple[_Walker, Expr]]
+        self, inside: Inside, below: tuple[Point, ...], walkers: Sequence[tuple[_Walker, Expr]]
     ) -> Stmt:
         """One step of a merge: the least coordinate, the case that holds, and on."""
         heads, tests, bound = [], {}, inside.bound
@@ -475,7 +482,10 @@ class _Lowering:
             bound, step, run = self.step(walker, bound, inside.bound, now, gain, end)
             advances.append(step)
             runs += [run] if run else []
-        body: Stmt = Block((*self.cases(inside, bound, now, below, tests), *advances))
+        cases = branch_free(self, inside, bound, now, below, tests)
+        if cases is None:
+            cases = self.cases(inside, bound, now, below, tests)
+        body: Stmt = Block((*cases, *advances))
         for run in reversed(runs):
             body = run.around(body)
         if len(heads) > 1:
@@ -513,7 +523,7 @@ class _Lowering:
 
     def cases(
         self,
-        inside: _Inside,
+        inside: Inside,
         bound: Bound,
         now: Expr,
         below: tuple[Point, ...],
@@ -540,7 +550,7 @@ class _Lowering:
         return out
 
     def at(
-        self, inside: _Inside, bound: Bound, value: Expr, point: Point, merged: bool = False
+        self, inside: Inside, bound: Bound, value: Expr, point: Point, merged: bool = False
     ) -> Stmt:
         """The body at a coordinate where just the iterators of a point are."""
         absent = {a for a in inside.steps if a not in point}
@@ -566,7 +576,7 @@ class _Lowering:
         return out
 
     def located(
-        self, inside: _Inside, body: Concrete, now: Bound, value: Expr, point: Point
+        self, inside: Inside, body: Concrete, now: Bound, value: Expr, point: Point
     ) -> tuple[Bound, list[Stmt], list[str]]:
         """Accesses that are found at a coordinate to which others have led, with the statements
         that find them and their scalars.
@@ -691,7 +701,7 @@ class _Lowering:
         return [For(name, self.program.stored(self.sharer()), store)]
 
 
-class _Inside:
+class Inside:
     """What the loops of one forall have in common."""
 
     def __init__(

@@ -63,6 +63,15 @@ def parse(text: str) -> Assignment:
     return _Parser(text, list(_tokens(text))).assignment()
 
 
+def parse_expression(text: str) -> Expression:
+    """The expression of a text: ``A(i,j) * x(j)``.
+
+    Raises:
+        NotationError: if it is none, or has no meaning; with a caret at the place.
+    """
+    return _Parser(text, list(_tokens(text))).alone()
+
+
 def assign(target: Access | Tensor, value: Operand) -> Assignment:
     """A checked assignment from Python operators; a tensor alone is a scalar.
 
@@ -197,6 +206,15 @@ class _Parser:
         self.check_names()
         self.check_target(assignment)
         return assignment
+
+    def alone(self) -> Expression:
+        if len(self.tokens) == 1:
+            self.fail("an expression")
+        expression, _ = self.sum()
+        if self.token.kind != "end":
+            self.fail("+, -, * or the end")
+        self.check_names()
+        return expression
 
     @property
     def token(self) -> _Token:

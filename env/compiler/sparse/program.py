@@ -49,7 +49,9 @@ class Program:
     ``sizes`` are those of index variables, ``counts`` the numbers of positions of levels whose
     storage decides them (``A2``), both whole-number expressions over ``extents``. ``structure``
     names the operand whose levels the target shares: only values are written then. ``assembly`` is
-    how a sparse target comes to be, one of `ASSEMBLIES`.
+    how a sparse target comes to be, one of `ASSEMBLIES`. ``balanced`` is a tensor whose stored
+    elements are cut into a number of parts of equal length, ``blocks_of`` are loops that are
+    visited in blocks of so many coordinates.
 
     A tensor among ``choices`` is there in several formats: its arrays have the prefix that its
     format has there in place of its name (``A_csr2_crd``), and so have its ``counts``
@@ -68,8 +70,15 @@ class Program:
     workspaces: tuple[Workspace, ...] = ()
     structure: str | None = None
     assembly: str = "exact"
+    balanced: tuple[str, int] | None = None
+    blocks_of: tuple[tuple[str, int], ...] = ()
     choices: tuple[tuple[str, tuple[tuple[Format, str], ...]], ...] = ()
     interface: tuple[Tensor, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """A text that no other program has."""
+        return repr(self)
 
     def prefix(self, tensor: str) -> str:
         """What the arrays of a tensor in its format are named after."""
@@ -136,6 +145,8 @@ class Program:
     def access_loops(self, access: Access) -> tuple[str, ...]:
         """The loop variables that an access is visited by."""
         out = [loop for index in access.indices for loop in self.loops(index)]
+        if self.workspace(access.tensor):
+            return tuple(out)
         for number in range(len(self.format(access.tensor).levels)):
             loop = self.loop(access, number)
             if loop not in access.indices:
@@ -221,7 +232,9 @@ class Program:
             site = self.site(access, number)
             for array in self.level(access, number).arrays(site):
                 shape = (simplify(array.size),)
-                out.append(Tensor(site.name(array.name), shape, array.dtype, role))
+                facts = ("ascending",) if array.ascending and role == "input" else ()
+                name = site.name(array.name)
+                out.append(Tensor(name, shape, array.dtype, role, facts=facts))
         return out
 
 
