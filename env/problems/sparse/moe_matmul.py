@@ -16,7 +16,6 @@ from kernelwright.env.problems.sparse.build import (
     Float,
     Formats,
     normal,
-    smallest,
     sparse_problem,
 )
 from kernelwright.env.problems.sparse.operand import offered_only, operand
@@ -73,7 +72,7 @@ def moe_matmul(
 
     def magnitude(arrays: Arrays) -> Arrays:
         found = reference({name: abs(array) for name, array in arrays.items()})["y"]
-        return {"y": growth(float(depth)) * found + smallest(dtype, np.full(found.shape, depth))}
+        return {"y": growth(float(depth)) * found}
 
     return sparse_problem(
         "moe_matmul",

@@ -122,10 +122,9 @@ class Operand:
         if len(self.copies) == 1:
             return arrays
         own = self.arrays(*self._stored(arrays))
-        kept = {spec.name for spec in self.first.tensors}
-        return {
-            name: arrays[name] if name in kept else own.get(name, arrays[name]) for name in arrays
-        }
+        for spec in self.first.tensors:
+            own.pop(spec.name)
+        return {name: own.get(name, array) for name, array in arrays.items()}
 
 
 def operand(

@@ -111,11 +111,13 @@ def csr_tensors(name: str, nnz: str | int, dtype: str) -> tuple[TensorSpec, ...]
 def csr_result(
     name: str, rows: int, room: int, row: Whole, col: Whole, values: NDArray[np.float64]
 ) -> Arrays:
-    """A result in CSR from its elements in order; what lies behind the last is zero."""
+    """A result in CSR from its elements in order, whole numbers in float64 as all is; what lies
+    behind the last is zero.
+    """
     pos = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows))))
     more = room - row.size
     return {
-        f"{name}2_pos": pos.astype(np.int64),
-        f"{name}2_crd": np.concatenate((col, np.zeros(more, np.int64))),
+        f"{name}2_pos": pos.astype(np.float64),
+        f"{name}2_crd": np.concatenate((col.astype(np.float64), np.zeros(more))),
         f"{name}_vals": np.concatenate((values, np.zeros(more))),
     }

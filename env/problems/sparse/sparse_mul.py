@@ -12,7 +12,6 @@ from kernelwright.env.problems.sparse.build import (
     Float,
     Formats,
     Kind,
-    smallest,
     sparse_problem,
 )
 from kernelwright.env.problems.sparse.operand import offered_only
@@ -46,7 +45,7 @@ def sparse_mul(
         return {
             "C2_pos": np.zeros(rows + 1),
             "C2_crd": np.zeros(both.shared),
-            "C_vals": found + smallest(dtype, np.ones(both.shared)),
+            "C_vals": found,
         }
 
     return sparse_problem(

@@ -19,7 +19,6 @@ from kernelwright.env.problems.sparse.build import (
     Kind,
     counted,
     matrix_draw,
-    smallest,
     sparse_problem,
 )
 from kernelwright.env.problems.sparse.copies import FullError
@@ -80,7 +79,7 @@ def spgemm(
         values = np.bincount(place, abs(terms) if bound else terms, size).astype(np.float64)
         if bound:
             several = counted(place, size)
-            values = growth(several) * values + smallest(dtype, several)
+            values = growth(several) * values
         return csr_result("C", rows, room, row, col, values)
 
     def reference(arrays: Arrays) -> Arrays:

@@ -16,7 +16,6 @@ from kernelwright.env.problems.sparse.build import (
     counted,
     matrix_draw,
     normal,
-    smallest,
     sparse_problem,
     sums,
 )
@@ -55,7 +54,7 @@ def spmv_formats(
         x = floats({"x": arrays["x"]})["x"]
         terms = counted(row, rows)
         rounded = growth(terms) * sums(row, abs(values * x[col]), rows)
-        return {"y": rounded + smallest(dtype, terms)}
+        return {"y": rounded}
 
     return sparse_problem(
         "spmv_formats",

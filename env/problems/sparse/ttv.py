@@ -14,7 +14,6 @@ from kernelwright.env.problems.sparse.build import (
     Formats,
     counted,
     normal,
-    smallest,
     sparse_problem,
     sums,
 )
@@ -56,7 +55,7 @@ def ttv(
     def magnitude(arrays: Arrays) -> Arrays:
         place, found = terms(arrays)
         many = counted(place, rows * cols)
-        out = growth(many) * sums(place, abs(found), rows * cols) + smallest(dtype, many)
+        out = growth(many) * sums(place, abs(found), rows * cols)
         return {"y": out.reshape(rows, cols)}
 
     return sparse_problem(
