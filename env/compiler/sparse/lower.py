@@ -41,8 +41,8 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.sparse.assemble import Assembly
 from kernelwright.env.compiler.sparse.balance import balanced_loops
 from kernelwright.env.compiler.sparse.blocks import blocked_loop
-from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.bound import Bound, Place
+from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.concrete import (
     Assign,
     Concrete,
