@@ -88,6 +88,8 @@ def restored(made: Program, tensor: str, form: Format) -> Program:
     if plain.concrete != made.concrete:
         raise SparseError("expected formats to be chosen before the loops are changed")
     formats = {**dict(made.formats), tensor: form}
+    if made.structure == tensor:
+        formats[made.assignment.target.tensor] = form
     if dict(made.choices).get(tensor) is not None:
         return ordered(replace(made, formats=tuple(formats.items())))
     fixed = {name: n.value for name, n in (*made.sizes, *made.counts) if isinstance(n, Const)}
