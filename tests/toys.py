@@ -27,6 +27,8 @@ from kernelwright.search.store import MemoryStore
 
 # The problems that a CPU computes; the others are known by a model or by recordings.
 CPU_PROBLEMS = tuple(sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"}))
+# Those with operands in several formats, whose sizes are made for one draw: they have no ranges.
+FORMATTED = tuple(name for name in CPU_PROBLEMS if ".problems.sparse." in PROBLEMS[name])
 
 SPACE = KnobSpace([Knob("a", tuple(range(1, 21))), Knob("b", (1, 2, 3))])
 BASE = knob_candidate({"a": 10, "b": 2})

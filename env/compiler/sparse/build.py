@@ -30,7 +30,11 @@ from kernelwright.env.compiler.sparse.order import (
     default_order,
 )
 from kernelwright.env.compiler.sparse.parse import check, parse
-from kernelwright.env.compiler.sparse.pattern import check_format_pattern, summed_inside
+from kernelwright.env.compiler.sparse.pattern import (
+    check_format_pattern,
+    check_values_alike,
+    summed_inside,
+)
 from kernelwright.env.compiler.sparse.program import (
     Program,
     SparseError,
@@ -96,12 +100,11 @@ def restored(made: Program, tensor: str, form: Format) -> Program:
         raise SparseError(f"{tensor} shares the levels of {made.structure}: choose its format")
     check_format_pattern(made, tensor, form)
     formats = {**dict(made.formats), tensor: form}
+    if made.structure == tensor:
+        formats[target] = form
     if made.choices or made.interface is not None:
-        if tensor == made.structure and form != made.format(tensor):
-            raise SparseError(
-                f"expected {tensor} as it is, since {target} is given with its levels, found "
-                f"{form.words}"
-            )
+        if made.structure == tensor:
+            check_values_alike(made, tensor, form)
         return ordered(replace(made, formats=tuple(formats.items())))
     sizes = {name: int(n.value) for name, n in made.sizes if isinstance(n, Const)}
     own = {f"{tensor}{number + 1}" for number in range(len(made.format(tensor).levels))}

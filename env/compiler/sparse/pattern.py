@@ -9,7 +9,7 @@ coordinate of the loop itself, also where no product follows.
 from __future__ import annotations
 
 from kernelwright.env.compiler.sparse.concrete import Assign, Concrete, Forall, InOrder, Where
-from kernelwright.env.compiler.sparse.format import Format
+from kernelwright.env.compiler.sparse.format import Format, Mode
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 
 
@@ -73,6 +73,34 @@ def check_format_pattern(program: Program, tensor: str, form: Format) -> None:
             f"expected a format {which} zeros filled in as {now.words}, since {target} would "
             f"store other elements, found {form.words}"
         )
+
+
+def check_values_alike(program: Program, tensor: str, form: Format) -> None:
+    """Refuse a format whose values do not come in the same places: those of a result with the
+    tensor's levels, which is given, would be others.
+
+    Raises:
+        SparseError: with both formats.
+    """
+    now = program.format(tensor)
+    if form != now and (_places(form) is None or _places(form) != _places(now)):
+        raise SparseError(
+            f"expected a format of {tensor} with its values in the places of {now.words}, as "
+            f"{program.assignment.target.tensor} has them, found {form.words}"
+        )
+
+
+def _places(form: Format) -> tuple[int, ...] | None:
+    """The modes in the order by which values are sorted, without any place that is not in use;
+    None if there are such places, or no order.
+    """
+    modes = []
+    for kind, dimension in form.levels:
+        if not (isinstance(dimension, Mode) and kind.compact and kind.ordered):
+            return None
+        modes.append(dimension.mode)
+    is_tight = bool(form.levels) and not form.levels[-1][0].full
+    return tuple(modes) if is_tight else None
 
 
 def fills(form: Format) -> bool:

@@ -24,8 +24,8 @@ from kernelwright.env.compiler.sparse.concrete import (
     Where,
     accesses,
 )
+from kernelwright.env.compiler.sparse.format import Diagonal
 from kernelwright.env.compiler.sparse.notation import Access, Expression, Mul, variables
-from kernelwright.env.compiler.sparse.order import depends_on_diagonal
 from kernelwright.env.compiler.sparse.parse import print_expression
 from kernelwright.env.compiler.sparse.pattern import is_appended
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
@@ -115,11 +115,13 @@ def _split(
             f"{', '.join(outer)} outside"
         )
     for access in accesses(part):
-        if program.workspace(access.tensor) is None and depends_on_diagonal(access, program):
-            raise SparseError(
-                f"precompute: expected factors that are not stored by diagonals, found "
-                f"{access.tensor}"
-            )
+        if program.workspace(access.tensor) is None:
+            levels = program.format(access.tensor).levels
+            if any(isinstance(dimension, Diagonal) for _, dimension in levels):
+                raise SparseError(
+                    f"precompute: expected factors that are not stored by diagonals, found "
+                    f"{access.tensor}"
+                )
     target = program.assignment.target
     if is_appended(program):
         # A dense workspace has every coordinate, and so would what is stored.

@@ -387,10 +387,11 @@ def test_the_levels_that_a_result_shares_are_not_chosen_for_it():
     assert both == lower(program(SDDMM, {"A": "dcsr"}, structure="A"))
     # Whoever gives the arguments has the values in the order of the first format.
     given = replace(procedure.origin, interface=procedure.origin.arguments())
-    form = parse_format("csr")
-    given = replace(given, choices=(("A", ((form, "A"), (parse_format("dcsr"), "A_dcsr"))),))
-    with pytest.raises(ScheduleError, match="A as it is, since C is given with its levels"):
-        apply_trace(lower(given), parse_trace("storage('A', 'dcsr')"))
+    offered = tuple((parse_format(text), "A") for text in ("csr", "csc", "ell", "bcsr(2,2)"))
+    given = replace(given, choices=(("A", offered),))
+    for form in ("csc", "ell", "bcsr(2,2)"):
+        with pytest.raises(ScheduleError, match="its values in the places of dense.i. compressed"):
+            apply_trace(lower(given), parse_trace(f"storage('A', '{form}')"))
     with pytest.raises(ScheduleError, match=r"expected a tensor with copies \(A\), found B"):
         apply_trace(lower(given), parse_trace("storage('B', 'csr')"))
 
