@@ -1,4 +1,4 @@
-"""Statements over tensors in formats, what they mean by dense arithmetic, and how each turns out."""
+"""Statements over tensors in formats, their meaning by dense arithmetic, and how each turns out."""
 
 from __future__ import annotations
 
