@@ -151,7 +151,8 @@ def _meeting(
     walkers: Sequence[tuple[Walker, Expr]],
 ) -> Stmt:
     """One step of a merge: the least coordinate, the case that holds, and on."""
-    heads, tests, bound = [], {}, inside.bound
+    heads, bound = [], inside.bound
+    tests: dict[Access, Expr] = {}
     for walker, _ in walkers:
         k = Load(walker.counter, ())
         here = position(walker.access, walker.number, inside.bound, k)
