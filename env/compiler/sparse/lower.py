@@ -169,7 +169,10 @@ class Lowering:
         var, body = node.var, node.body
         steps = iterators(var, body, bound)
         merged = merge_points(self.program, body, steps, var)
-        self.assembly.check_ascending(target, var, steps)
+        iterated = frozenset().union(*merged)
+        self.assembly.check_ascending(
+            target, var, {a: n for a, n in steps.items() if a in iterated}
+        )
         is_full = merged == (frozenset((FULL,)),)
         appended = self.assembly.appends(target, var)
         kept = is_kept(self.program, var, target)
