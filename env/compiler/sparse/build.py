@@ -50,8 +50,8 @@ def program(
     """A program, ready to be lowered.
 
     Tensors without a format are dense. ``sizes`` are those of index variables and ``counts`` the
-    numbers of positions by level (``A2``); what is not given is an extent of the kernel: ``i_size``,
-    ``A2_size``. ``structure`` names an operand whose levels the target shares.
+    numbers of positions by level (``A2``); what is not given is an extent of the kernel:
+    ``i_size``, ``A2_size``. ``structure`` names an operand whose levels the target shares.
 
     Raises:
         NotationError, FormatError: if text is wrong.
@@ -116,8 +116,8 @@ def gathered(made: Program, var: str) -> Program:
     if not loops or loops[-1] != var or made.loops(var) != (var,):
         last = loops[-1] if loops else "none"
         raise SparseError(
-            f"workspace: expected the last index by which {access_text(target)} is stored ({last}), "
-            f"not blocked, found {var}"
+            f"workspace: expected the last index by which {access_text(target)} is stored "
+            f"({last}), not blocked, found {var}"
         )
     taken = {name for name, _ in made.formats} | {each.name for each in made.workspaces}
     name = next(n for n in ("w", *(f"w{k}" for k in range(2, 99))) if n not in taken)

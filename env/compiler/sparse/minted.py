@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernelwright.env.compiler.ir.names import is_identifier
+from kernelwright.env.compiler.ir.nodes import Allocate, Block, Expr, Stmt, Store, Tensor
 
 
 class Minted:
@@ -22,3 +23,13 @@ class Minted:
             name = f"{wanted}{number}"
         self._taken.add(name)
         return name
+
+
+def scalar(name: str, dtype: str = "int64") -> Tensor:
+    """A temporary in a register."""
+    return Tensor(name, (), dtype, "temporary", "register")
+
+
+def initialised(name: str, value: Expr, body: Stmt) -> Stmt:
+    """A whole-number scalar that starts as a value, around the body."""
+    return Allocate(scalar(name), Block((Store(name, (), value), body)))
