@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_codegen import needs_cc
-from toys import CPU_PROBLEMS
+from toys import CPU_PROBLEMS, FORMATTED
 
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.errors import ScheduleError
@@ -55,22 +55,7 @@ SIZES = {
     "box4": {"h": 4, "w": 9},
     "unsharp": {"h": 5, "w": 11},
     "pyramid": {"h": 9, "w": 13},
-    "spmv_formats": {
-        "rows": 9,
-        "cols": 8,
-        "nnz": 20,
-        "formats": ["coo", "bcsr(2,2)", "ell", "dia"],
-    },
-    "spmm": {"rows": 9, "cols": 8, "width": 5, "nnz": 20, "formats": "ell"},
-    "sddmm": {"rows": 9, "cols": 8, "depth": 5, "nnz": 20},
-    "spadd": {"rows": 9, "cols": 8, "nnz": 20},
-    "sparse_mul": {"rows": 9, "cols": 8, "nnz": 20},
-    "spgemm": {"rows": 6, "cols": 8, "inner": 7, "nnz": 12},
-    "mttkrp": {"rows": 5, "cols": 4, "depth": 6, "rank": 3, "nnz": 20},
-    "ttv": {"rows": 5, "cols": 4, "depth": 6, "nnz": 20},
-    "block_scores": {"length": 9, "depth": 4, "block": 3, "per_row": 2},
-    "moe_matmul": {"tokens": 6, "experts": 3, "depth": 4, "width": 5, "block": 2},
-    "paged_scores": {"pages": 3, "memory": 5, "page": 4, "depth": 6},
+    **FORMATTED,
 }
 
 

@@ -168,8 +168,8 @@ class _Statements:
             limit = self._expressions.scalar(extent, 11)
             if has_loads(extent):
                 # The body may write what the extent was read from.
-                around.enter_context(self._writer.braces())
                 limit, text = names.extent(var), self._expressions.scalar(extent, LOOSE)
+                around.enter_context(self._writer.scope([limit]))
                 self._writer.line(f"const int64_t {limit} = {text};")
             if pragma is not None:
                 self._writer.line(pragma)

@@ -200,8 +200,14 @@ class Expressions:
         kind = C_TYPES[tensor.dtype]
         if lanes > 1:
             kind = self.vector_type(tensor.dtype, lanes)
-        found = [names.register(tensor.name, i) for i in range(-(-count // lanes))]
-        return f"{kind} {', '.join(found)};"
+        return f"{kind} {', '.join(self.variables(tensor, count, 'register'))};"
+
+    def variables(self, tensor: Tensor, count: int, memory: str) -> list[str]:
+        """The names in C of a temporary of ``count`` elements."""
+        if memory != "register":
+            return [tensor.name]
+        lanes = self.registers[tensor.name]
+        return [names.register(tensor.name, i) for i in range(-(-count // lanes))]
 
     def _register(self, tensor: str, offset: Expr) -> str:
         """The element at an offset, in the local variable that holds it."""

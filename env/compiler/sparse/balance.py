@@ -38,9 +38,12 @@ from kernelwright.env.compiler.sparse.concrete import (
     restricted,
 )
 from kernelwright.env.compiler.sparse.format import Mode
+from kernelwright.env.compiler.sparse.iterate import read
 from kernelwright.env.compiler.sparse.levels.base import Site, one_after, plus, times
 from kernelwright.env.compiler.sparse.notation import Access
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
+from kernelwright.env.compiler.sparse.values import where_is
+from kernelwright.env.compiler.sparse.writes import zero
 
 if TYPE_CHECKING:
     from kernelwright.env.compiler.sparse.lower import Lowering
@@ -118,8 +121,8 @@ def balanced_loops(lowering: Lowering) -> Stmt:
     )
     lowering.program = program
     bound = Bound(program).located(program.accesses).with_coordinate(index, Var(part))
-    zeros = lowering.zero(target, bound)
-    clear = lowering.zero(kept, bound)
+    zeros = zero(lowering, target, bound)
+    clear = zero(lowering, kept, bound)
     site = program.site(rows.access, 1)
     end = site.load("pos", program.extent(rows.row))
     length = Binary("floordiv", plus(end, whole(parts - 1)), whole(parts))
@@ -129,7 +132,7 @@ def balanced_loops(lowering: Lowering) -> Stmt:
     def element(place: Access) -> Stmt:
         now = bound.with_place(rows.access, Place(2, here)).with_coordinate(rows.row, rowed)
         now = now.with_coordinate(rows.column, site.load("crd", here))
-        now = now.located(lowering.read(rows.body), but=(rows.access,))
+        now = now.located(read(program, rows.body), but=(rows.access,))
         body = _redirected(rows.body, target, place)
         return lowering.statement(body, now, pending=False, target=place)
 
@@ -218,8 +221,8 @@ def _added(lowering: Lowering, target: Access, carry: Access, bound: Bound) -> S
         name = lowering.names.new(f"{index}c")
         loops.append((name, lowering.program.size(index)))
         bound = bound.with_coordinate(index, Var(name))
-    value = Load(*lowering.where_is(carry, bound))
-    out: Stmt = Store(*lowering.where_is(target, bound), value, "add")
+    value = Load(*where_is(carry, bound))
+    out: Stmt = Store(*where_is(target, bound), value, "add")
     for name, extent in reversed(loops):
         out = For(name, extent, out)
     return out

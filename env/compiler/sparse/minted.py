@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from kernelwright.env.compiler.ir.names import is_identifier
 from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Block,
     Expr,
     Load,
     Stmt,
     Store,
+    Tensor,
     map_expression,
     map_statements,
 )
@@ -31,6 +34,16 @@ class Minted:
             name = f"{wanted}{number}"
         self._taken.add(name)
         return name
+
+
+def scalar(name: str, dtype: str = "int64") -> Tensor:
+    """A temporary in a register."""
+    return Tensor(name, (), dtype, "temporary", "register")
+
+
+def initialised(name: str, value: Expr, body: Stmt) -> Stmt:
+    """A whole-number scalar that starts as a value, around the body."""
+    return Allocate(scalar(name), Block((Store(name, (), value), body)))
 
 
 def with_tensor(node: Stmt, old: str, new: str) -> Stmt:

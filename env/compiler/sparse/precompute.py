@@ -22,10 +22,9 @@ from kernelwright.env.compiler.sparse.concrete import (
     Forall,
     InOrder,
     Where,
-    accesses,
 )
 from kernelwright.env.compiler.sparse.format import Diagonal
-from kernelwright.env.compiler.sparse.notation import Access, Expression, Mul, variables
+from kernelwright.env.compiler.sparse.notation import Access, Expression, Mul, accesses, variables
 from kernelwright.env.compiler.sparse.parse import print_expression
 from kernelwright.env.compiler.sparse.pattern import is_appended
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
