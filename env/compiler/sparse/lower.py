@@ -173,7 +173,7 @@ class Lowering:
         self.assembly.check_ascending(
             target, var, {a: n for a, n in steps.items() if a in iterated}
         )
-        is_full = merged == (frozenset((FULL,)),)
+        is_full = all(FULL in point for point in merged)  # every coordinate, by some case
         appended = self.assembly.appends(target, var)
         kept = is_kept(self.program, var, target)
         self.assembly.check(target, var, bound, is_kept=kept)
