@@ -49,6 +49,11 @@ def gather(dtype: str, lanes: int) -> str:
     return f"kw_gather_{vector_type(dtype, lanes)}"
 
 
+def lane_sum(dtype: str, lanes: int) -> str:
+    """The helper that adds up the lanes of a vector."""
+    return f"kw_sum_{vector_type(dtype, lanes)}"
+
+
 def floor_division(dtype: str) -> str:
     """The helper for integer division towards minus infinity."""
     return f"kw_floordiv_{dtype}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from kernelwright.env.compiler.ir.nodes import Binary, Expr
+from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.levels.base import Site, minus, plus, times
 from kernelwright.env.compiler.sparse.notation import Access
@@ -108,6 +108,8 @@ class Bound:
         for variable, size in self.program.sizes:
             block = self.program.block(variable)
             if block and loop in self.program.loops(variable):
+                if isinstance(size, Const) and int(size.value) % block == 0:
+                    return None
                 value = self.index(variable)
                 return None if value is None else Binary("lt", value, size)
         return None

@@ -23,7 +23,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import FALSE, whole
 from kernelwright.env.compiler.sparse.levels.base import minus, plus
-from kernelwright.env.compiler.sparse.minted import Minted, scalar
+from kernelwright.env.compiler.sparse.minted import Minted, scalar, with_tensor
 from kernelwright.env.compiler.sparse.program import Program, Workspace
 
 
@@ -33,7 +33,9 @@ class Workspaces:
     def __init__(self, program: Program, names: Minted) -> None:
         self._program, self._names = program, names
         self._found: dict[str, _Names] = {}
+        self._made: set[str] = set()
         for space in program.workspaces:
+            names.new(space.name)
             if space.listed:
                 parts = (f"{space.name}_{part}" for part in ("used", "list", "count"))
                 self._found[space.name] = _Names(*map(names.new, parts))
@@ -49,8 +51,14 @@ class Workspaces:
         """Both statements around a workspace."""
         if not space.listed:
             shape = tuple(self._program.size(index) for index in space.indices)
-            tensor = Tensor(space.name, shape, self._program.dtype)
-            return Allocate(tensor, Block((producer, consumer)))
+            made: Stmt = Block((producer, consumer))
+            name = space.name
+            # The cases of a merge have one each.
+            if name in self._made:
+                name = self._names.new(name)
+                made = with_tensor(made, space.name, name)
+            self._made.add(name)
+            return Allocate(Tensor(name, shape, self._program.dtype), made)
         names = self._found[space.name]
         reset = Store(names.count, (), whole(0))
         return Block((reset, producer, self._sorted(space), consumer))
