@@ -28,6 +28,8 @@ KEEPING = frozenset(
         "vectorize",
         "parallel",
         "set_scope",
+        # No directive: what a pipeline with an empty schedule does.
+        "lower",
     }
 )
 

@@ -41,6 +41,7 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.sparse.assemble import Assembly
 from kernelwright.env.compiler.sparse.balance import balanced_loops
 from kernelwright.env.compiler.sparse.blocks import blocked_loop
+from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.bound import Bound, Place
 from kernelwright.env.compiler.sparse.concrete import (
     Assign,
@@ -481,7 +482,10 @@ class Lowering:
             bound, step, run = self.step(walker, bound, inside.bound, now, gain, end)
             advances.append(step)
             runs += [run] if run else []
-        body: Stmt = Block((*self.cases(inside, bound, now, below, tests), *advances))
+        cases = branch_free(self, inside, bound, now, below, tests)
+        if cases is None:
+            cases = self.cases(inside, bound, now, below, tests)
+        body: Stmt = Block((*cases, *advances))
         for run in reversed(runs):
             body = run.around(body)
         if len(heads) > 1:
