@@ -112,15 +112,22 @@ class Assembly:
         Raises:
             SparseError: with the level that they come from.
         """
-        if not self.appends(target, var) or not self._kinds[self.level_at(var)].ordered:
+        if not self.is_appended or target != self.target or (at := self.level_at(var)) < 0:
+            return
+        # Below a dense level, the ends of what its coordinates hold ascend, too.
+        inner = [n for n in range(at, len(self._kinds)) if not self._kinds[n].full]
+        if not inner or not (self._kinds[at].full or self._kinds[at].ordered):
             return
         for access, number in steps.items():
             kind = self.program.level(access, number)
             if not kind.ordered:
+                where = self.program.loop(target, inner[0])
+                helps = f"convert {access.tensor}"
+                if where == var:
+                    helps += f", or gather in a workspace over {var} (workspace('{var}'))"
                 raise SparseError(
-                    f"{access_text(target)} is assembled by appending at {var} in order, but "
-                    f"{access.tensor} has an unordered level there ({kind.text}); convert "
-                    f"{access.tensor}, or gather in a workspace over {var} (workspace('{var}'))"
+                    f"{access_text(target)} is assembled by appending at {where} in order, but "
+                    f"{access.tensor} has an unordered level at {var} ({kind.text}); {helps}"
                 )
 
     def check_sequence(self, target: Access, bound: Bound) -> None:
@@ -176,9 +183,11 @@ class Assembly:
         inner = next((n for n in self._counters if n > number), None)
         if inner is None:
             return bound, [], after
-        below = self.program.site(target, inner)
-        end = Cast(below.index_dtype, Load(self._counters[inner], ()))
-        after.insert(0, self._guarded(number, Store(below.name("pos"), (one_after(place),), end)))
+        if not self._between(inner):
+            below = self.program.site(target, inner)
+            end = Cast(below.index_dtype, Load(self._counters[inner], ()))
+            ends = Store(below.name("pos"), (one_after(place),), end)
+            after.insert(0, self._guarded(number, ends))
         # A coordinate under which nothing was appended is not kept.
         start = self.names.new(f"{self._counters[inner]}_before")
         grown = Binary("lt", Load(start, ()), Load(self._counters[inner], ()))
@@ -216,10 +225,23 @@ class Assembly:
             return []
         site = self.program.site(target, number)
         parent = bound.place(target).position
-        if any(above < number for above in self._counters):
-            return []  # written where the parent is appended
         end = Cast(site.index_dtype, Load(self._counters[number], ()))
-        return [Store(site.name("pos"), (one_after(parent),), end)]
+        store = Store(site.name("pos"), (one_after(parent),), end)
+        above = max((n for n in self._counters if n < number), default=None)
+        if above is None:
+            return [store]
+        if not self._between(number):
+            return []  # written where the parent is appended
+        # What is above has not been appended yet, and may never be: behind the last one is no room.
+        room = self.program.site(target, above).positions
+        return [If(Binary("lt", Load(self._counters[above], ()), room), store)]
+
+    def _between(self, number: int) -> list[int]:
+        """The dense levels between a level that is appended to and the one above it."""
+        first = number
+        while first and self._kinds[first - 1].full:
+            first -= 1
+        return list(range(first, number)) if first else []
 
     def around(self, body: Stmt) -> Stmt:
         """Counters, first positions, and the workspaces that keep lists."""
@@ -272,7 +294,11 @@ class Assembly:
             if below is not None:
                 at = self.program.site(self.target, below)
                 end = Cast(at.index_dtype, Load(self._counters[below], ()))
-                out.append(self._filled(at.name("pos"), one_after(used), left, end))
+                each: Expr = whole(1)
+                for level in self._between(below):
+                    each = times(each, self.program.site(self.target, level).extent)
+                first = one_after(times(used, each))
+                out.append(self._filled(at.name("pos"), first, times(left, each), end))
         if self._counters:
             number = max(self._counters)
             block: Expr = whole(1)

@@ -1,4 +1,4 @@
-"""From concrete notation to LoopIR: a forall becomes one loop for each point of the merge lattice of
+"""From concrete notation to LoopIR: a forall becomes a loop for each point of the merge lattice of
 its variable (Kjolstad et al., OOPSLA 2017, section 6; Chou et al., OOPSLA 2018, section 5).
 
     one iterator           for k in 0..count: at its coordinate the body
@@ -41,8 +41,8 @@ from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.sparse.assemble import Assembly
 from kernelwright.env.compiler.sparse.balance import balanced_loops
 from kernelwright.env.compiler.sparse.blocks import blocked_loop
-from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.bound import Bound, Place
+from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.concrete import (
     Assign,
     Concrete,
@@ -53,6 +53,7 @@ from kernelwright.env.compiler.sparse.concrete import (
     contribution,
     restricted,
 )
+from kernelwright.env.compiler.sparse.format import Outer
 from kernelwright.env.compiler.sparse.lattice import FULL, Point, points
 from kernelwright.env.compiler.sparse.levels.base import minus, plus
 from kernelwright.env.compiler.sparse.minted import Minted
@@ -67,6 +68,11 @@ from kernelwright.env.compiler.sparse.notation import (
     accesses,
 )
 from kernelwright.env.compiler.sparse.program import Program, SparseError, plain_indices
+from kernelwright.env.compiler.sparse.shared import (
+    check_shared,
+    has_places_without_elements,
+    sharer,
+)
 
 
 def lower(program: Program) -> Procedure:
@@ -95,6 +101,7 @@ class Lowering:
             )
         )
         self.assembly = Assembly(program, self.names)
+        self.leaves_out = False  # values of a target that shares a structure
 
     def whole(self) -> Stmt:
         """The body of the procedure."""
@@ -102,15 +109,20 @@ class Lowering:
         target, concrete = self.program.assignment.target, self.program.concrete
         if self.program.balanced is not None:
             return balanced_loops(self)
-        before: list[Stmt] = []
-        if self.program.shares(target) and self.is_left_before_values(concrete):
-            before = self.zero_values(target)
+        if not self.program.shares(target):
+            return self.assembly.around(
+                self.statement(concrete, bound, pending=True, target=target)
+            )
+        check_shared(self.program)
+        before = self.is_left_before_values(concrete)
         body = self.statement(concrete, bound, pending=not before, target=target)
-        return self.assembly.around(Block((*before, body)) if before else body)
+        if before or self.leaves_out or has_places_without_elements(self.program):
+            body = Block((*self.zero_values(target), body))
+        return self.assembly.around(body)
 
     def is_left_before_values(self, node: Concrete) -> bool:
         """Whether the levels of the operand that the target shares are not the outermost loops."""
-        left = set(self.program.access_loops(self.sharer()))
+        left = set(self.program.access_loops(sharer(self.program)))
         while isinstance(node, Forall) and node.var in left:
             left.remove(node.var)
             node = node.body
@@ -171,8 +183,13 @@ class Lowering:
         self.assembly.check(target, var, bound, is_kept=kept)
         if kept and not appended and not is_full:
             self.assembly.leaves_out(target)
+        if self.program.shares(target) and kept:
+            own = sharer(self.program)
+            visits_all = merged == (frozenset((own if own in steps else FULL,)),)
+            self.leaves_out = self.leaves_out or not visits_all
         zero: list[Stmt] = []
-        if pending and not (kept and is_full) and not self.is_created(target, var, bound):
+        writes_all = kept and is_full and not self.overhangs(target, var)
+        if pending and not writes_all and not self.is_created(target, var, bound):
             zero, pending = self.zero(target, bound), False
         loop = self.loops(var, body, steps, merged, bound, pending, target)
         closing = self.assembly.closing(target, var, bound) if appended else []
@@ -181,13 +198,25 @@ class Lowering:
     def is_created(self, target: Access, var: str, bound: Bound) -> bool:
         """Whether the target's elements only come to be in this loop or further in."""
         if self.program.shares(target):
-            sharer = self.sharer()
-            return bound.place(sharer).depth < len(self.program.format(sharer.tensor).levels)
+            own = sharer(self.program)
+            return bound.place(own).depth < len(self.program.format(own.tensor).levels)
         return self.assembly.appends(target, var) or self.assembly.appends_below(target, bound)
 
     def is_kept(self, var: str, target: Access) -> bool:
         """Whether a loop is over an index of the target."""
         return any(var in self.program.loops(index) for index in target.indices)
+
+    def overhangs(self, target: Access, var: str) -> bool:
+        """Whether blocks of a target can reach beyond its mode in a loop: no element is there."""
+        if self.program.workspace(target.tensor):
+            return False
+        for _, dimension in self.program.format(target.tensor).levels:
+            if isinstance(dimension, Outer):
+                index = target.indices[dimension.mode]
+                rest = Binary("mod", self.program.size(index), whole(dimension.size))
+                if var in self.program.loops(index) and simplify(rest) != whole(0):
+                    return True
+        return False
 
     # ---- iterators
 
@@ -517,7 +546,12 @@ class Lowering:
             access, number, outside, self.position(access, number, outside, stop)
         )
         more = Select(Binary("lt", stop, end), Binary("eq", here, now), FALSE)
-        until = self.position(access, number, outside, stop)
+        if getattr(self.program.level(access, number), "slots", False):
+            raise SparseError(
+                f"{access.tensor}: expected positions of one coordinate next to one another where "
+                f"it is merged or stored, found {self.program.level(access, number).text}"
+            )
+        until = plus(position, minus(stop, k))
         moved = bound.with_place(access, Place(number + 1, position, until))
         return moved, Store(walker.counter, (), stop), _Run(name, k, more)
 
@@ -568,9 +602,10 @@ class Lowering:
         now = now.located((*self.read(body), target))
         lowered = self.statement(body, now, pending=inside.pending, target=target)
         guard = now.guard(inside.var)
+        out = Block((*opening, lowered, *after)) if opening or after else lowered
         if guard is not None:
-            lowered = If(guard, lowered)
-        out = Block((*search, *opening, lowered, *after)) if search or opening or after else lowered
+            out = If(guard, out)
+        out = Block((*search, out)) if search else out
         for scalar in scalars:
             out = Allocate(_scalar(scalar), out)
         return out
@@ -633,7 +668,7 @@ class Lowering:
                     raise SparseError(f"{access.tensor}: expected a loop over {index}, found none")
                 places.append(value)
             return self.program.prefix(access.tensor), tuple(places)
-        followed = self.sharer() if self.program.shares(access) else access
+        followed = sharer(self.program) if self.program.shares(access) else access
         place = bound.place(followed)
         levels = len(self.program.format(followed.tensor).levels)
         if place.depth != levels:
@@ -643,22 +678,20 @@ class Lowering:
             )
         return f"{self.program.prefix(access.tensor)}_vals", (place.position,)
 
-    def sharer(self) -> Access:
-        """The operand whose structure the target has."""
-        return next(
-            access
-            for access in accesses(self.program.assignment.expression)
-            if access.tensor == self.program.structure
-        )
-
     def store(self, target: Access, bound: Bound, value: Expr, reduce: str | None) -> Stmt:
         """A write of the target's element, or of a workspace's."""
         space = self.program.workspace(target.tensor)
         if space is not None and space.listed:
             return self.assembly.insert(space, self.where_is(target, bound)[1], value)
         tensor, indices = self.where_is(target, bound)
-        written = Store(tensor, indices, value, reduce)
-        return self.assembly.value(written) if target == self.program.assignment.target else written
+        return self.written(target, bound, Store(tensor, indices, value, reduce))
+
+    def written(self, target: Access, bound: Bound, store: Store) -> Stmt:
+        """A store where there is a place for it."""
+        if self.program.shares(target):
+            found = bound.place(sharer(self.program)).found
+            return store if found is None else If(found, store)
+        return self.assembly.value(store) if target == self.program.assignment.target else store
 
     def zero(self, target: Access, bound: Bound) -> list[Stmt]:
         """Zeros at all elements of the target under what is bound."""
@@ -673,32 +706,42 @@ class Lowering:
             if whole_mode and self.program.is_plain(target.tensor):
                 inner = (index,)
             for loop in inner:
-                if now.index(index) is None:
-                    if loop not in now.coordinates:
-                        name = self.names.new(f"{loop}z")
-                        size = self.program.size(index)
-                        extent = size if loop == index else self.program.extent(loop)
-                        loops.append((name, extent))
-                        now = now.with_coordinate(loop, Var(name))
-                        if loop != index and (guard := now.guard(loop)) is not None:
-                            guards.append(guard)
+                if now.index(index) is not None or loop in now.coordinates:
+                    continue
+                name = self.names.new(f"{loop}z")
+                extent = self.program.size(index) if loop == index else self.program.extent(loop)
+                loops.append((name, extent))
+                now = now.with_coordinate(loop, Var(name))
+                if self.is_guarded(target, index) and (guard := now.guard(loop)):
+                    guards.append(guard)
         now = now.located((target,))
         tensor, places = self.where_is(target, now)
-        out: Stmt = Store(tensor, places, Const(0.0, self.program.dtype))
-        if target == self.program.assignment.target:
-            out = self.assembly.value(Store(tensor, places, Const(0.0, self.program.dtype)))
+        zero = Store(tensor, places, Const(0.0, self.program.dtype))
+        out = self.written(target, now, zero)
         for guard in guards:
             out = If(guard, out)
         for name, extent in reversed(loops):
             out = For(name, extent, out)
         return [out]
 
+    def is_guarded(self, target: Access, index: str) -> bool:
+        """Whether another tensor stores an index of the target in blocks, the target does not: it
+        has no place for what is beyond the mode.
+        """
+        if self.program.block(index) is None:
+            return False
+        if self.program.workspace(target.tensor):
+            return True
+        levels = self.program.format(target.tensor).levels
+        outer = [d.mode for _, d in levels if isinstance(d, Outer)]
+        return target.indices.index(index) not in outer
+
     def zero_values(self, target: Access) -> list[Stmt]:
         """Zeros at all values of a target that shares a structure."""
         name = self.names.new("z")
         zero = Const(0.0, self.program.dtype)
         store = Store(f"{self.program.prefix(target.tensor)}_vals", (Var(name),), zero)
-        return [For(name, self.program.stored(self.sharer()), store)]
+        return [For(name, self.program.stored(sharer(self.program)), store)]
 
 
 class Inside:

@@ -8,6 +8,7 @@ coordinate are followed where that breaks no other: memory is then read as it li
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from kernelwright.env.compiler.sparse.notation import Access, accesses, reduction_variables
 from kernelwright.env.compiler.sparse.program import Program, SparseError
@@ -21,8 +22,8 @@ def loop_variables(program: Program) -> tuple[str, ...]:
     indices = (*target.indices, *reduction_variables(program.assignment))
     out = [loop for index in indices for loop in program.loops(index)]
     for access in program.accesses:
-        for number in range(len(program.format(access.tensor).levels)):
-            out.append(program.loop(access, number))
+        levels = len(program.format(access.tensor).levels)
+        out += [program.loop(access, number) for number in range(levels)]
     known = dict.fromkeys(out)
     # A blocked variable is its two loops, also for tensors that are not blocked.
     blocked = {v for v in known if len(program.loops(v)) > 1 and v in dict(program.sizes)}
@@ -97,7 +98,7 @@ def _free_edges(program: Program) -> Iterable[Edge]:
     operands = dict.fromkeys(accesses(program.assignment.expression))
     for access in (*operands, program.assignment.target):
         path = [loop for loops in _path(program, access) for loop in loops]
-        yield from zip(path, path[1:], strict=False)
+        yield from pairwise(path)
 
 
 def _sorted(names: Sequence[str], edges: Sequence[Edge]) -> tuple[str, ...] | None:
@@ -143,11 +144,3 @@ def append_conflict(program: Program, order: Sequence[str]) -> tuple[str, str] |
             if outer not in kept:
                 return outer, appended
     return None
-
-
-def depends_on_diagonal(access: Access, program: Program) -> bool:
-    """Whether an access is stored by diagonals."""
-    return any(
-        program.loop(access, number).endswith("_diagonal")
-        for number in range(len(program.format(access.tensor).levels))
-    )

@@ -140,7 +140,18 @@ class Program:
             case Inner(mode, _):
                 return f"{access.indices[mode]}i"
             case Diagonal():
-                return f"{access.tensor}_diagonal"
+                return self._diagonal(access)
+
+    def _diagonal(self, access: Access) -> str:
+        """The loop over the diagonals of an access: each access of a tensor has its own, a target
+        that shares a structure that of its owner.
+        """
+        own = access
+        if self.shares(access):
+            own = Access(str(self.structure), access.indices)
+        found = [each for each in self.accesses if each.tensor == own.tensor]
+        number = found.index(own) + 1 if own in found else 1
+        return f"{own.tensor}_diagonal{number if number > 1 else ''}"
 
     def access_loops(self, access: Access) -> tuple[str, ...]:
         """The loop variables that an access is visited by."""
