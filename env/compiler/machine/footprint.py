@@ -140,7 +140,7 @@ class _Level:
             first = max(0, depth - 1) if moving_last else depth
             moving: Trips = {v: self._nest.trips[v] for v in access.loops[first:]}
             spans = tuple(
-                span(index, moving, size)
+                span(index, moving, size, self._nest.ordered)
                 for index, size in zip(access.indices, array.shape, strict=True)
             )
             if spans in seen:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernelwright.env.compiler.ir.nodes import LoopKind, Stmt, Store
-from kernelwright.env.compiler.machine.affine import flat
+from kernelwright.env.compiler.machine.affine import flat_from_loads
 from kernelwright.env.compiler.machine.counting import Counter, Counts, Widths
 from kernelwright.env.compiler.machine.nest import Guards, Nest
 from kernelwright.env.compiler.machine.straight import (
@@ -138,9 +138,10 @@ class _Walk:
         """Whether a store's elements come from earlier stores of the loop ``var``."""
         counts = Counter(self._nest, self._widths, var, ())
         straight = straighten(store, var, self._nest, None, Guards())
-        return counts.count(straight.places).update_chain > 0 or (
-            flat(store.indices, self._nest.arrays[store.tensor].shape) is None
-        )
+        if counts.count(straight.places).update_chain > 0:
+            return True
+        target = flat_from_loads(store.indices, self._nest.arrays[store.tensor].shape)
+        return target is None or target.hidden(var)
 
     def _price(
         self,
