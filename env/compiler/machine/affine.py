@@ -72,6 +72,12 @@ def _row_major(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear:
     return out
 
 
+def terms_of(index: Expr) -> tuple[Expr, ...]:
+    """What an index adds up, each with its multiple."""
+    form = linear(index, _through_casts)
+    return tuple(Linear(0, (each,)).expression() for each in form.terms)
+
+
 def moves(offset: Linear, var: str) -> bool:
     """Whether an element changes with a loop: by its own variable, or by what is read there. A
     scalar that is read may have been stored in any loop.
@@ -159,15 +165,25 @@ def mean(node: Expr, trips: Trips, loaded: Loaded) -> float:
             return max(0.0, (trips[name] - 1) / 2)
         case Cast(_, operand):
             return mean(operand, trips, loaded)
-        case Binary("sub", left, right) if has_loads(left) and has_loads(right):
+        case Binary("sub", left, right) if (row := _read_from(left)) and row == _read_from(right):
             # The length of a row: the difference of two positions.
-            return _standing_for(next(_outermost(left)).tensor, loaded)
+            return _standing_for(row, loaded)
         case Load(tensor, _):
             return _standing_for(tensor, loaded)
         case Binary(op, left, right):
             a, b = mean(left, trips, loaded), mean(right, trips, loaded)
             return _mean_of(op, a, b)
     return _standing_for(f"{node}", loaded)
+
+
+def _read_from(node: Expr) -> str | None:
+    """The array of which an expression is an element."""
+    match node:
+        case Cast(_, operand):
+            return _read_from(operand)
+        case Load(tensor, indices) if indices:
+            return tensor
+    return None
 
 
 def _standing_for(name: str, loaded: Loaded) -> float:

@@ -44,7 +44,8 @@ class Counts:
     ``pipe_slots`` are operations in widths of a floating-point pipe, ``ideal_slots`` the same if
     every lane were used; ``accumulator_registers`` hold sums while the loop runs, and
     ``update_chain`` is how many updates each waits for; after ``chain_runs`` runs of the loop they
-    start anew (None: never).
+    start anew (None: never). ``fresh_chain`` are updates one after another of sums that start anew
+    in each iteration.
     """
 
     flops: float = 0.0
@@ -63,6 +64,7 @@ class Counts:
     memory_chain: float = 0.0
     latency_kind: str = "add"
     chain_runs: float | None = None
+    fresh_chain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Counter:
         self._writes: dict[object, list[NDArray[np.int64]]] = {}
         self._about: dict[object, tuple[float, float, float | None]] = {}
         self._updates: list[Update] = []
+        self._begun: set[str] = set()
         self.counts = Counts()
 
     def count(self, places: list[Place], strip: Lanes | None = None) -> Counts:
@@ -149,6 +152,8 @@ class Counter:
         if store.reduce is not None:
             self._access(store.tensor, store.indices, copies, vector, place, reads=True)
             self._accumulate(store, copies, number, width * array.itemsize, place)
+        elif not any(isinstance(p, Load) and p.tensor == store.tensor for p in walk(store.value)):
+            self._begun.add(store.tensor)
         self._updates.append(Update(store, copies, width))
         self._access(store.tensor, store.indices, copies, vector, place, reads=False)
 
@@ -230,6 +235,9 @@ class Counter:
             return
         distinct = float(len(np.unique(_offsets(target, copies))))
         updates = max(1.0, number / distinct)
+        if store.tensor in self._begun:
+            counts.fresh_chain += updates
+            return
         is_product = isinstance(store.value, Binary) and store.value.op == "mul"
         counts.latency_kind = "fma" if store.reduce == "add" and is_product else "add"
         if any(moves(target, var) for var in self._outer):

@@ -163,6 +163,9 @@ class _Walk:
             updates = trips * counts.chain_runs
             window = machine.reorder_window / max(1.0, (uops + unused_loads) * updates)
             chain /= max(1.0, window)
+        # The window reaches later iterations, whose sums do not wait for these.
+        ahead = machine.reorder_window / max(1.0, uops + unused_loads)
+        chain = max(chain, counts.fresh_chain * machine.fma_latency / max(1.0, ahead))
         functions = sum(
             calls * getattr(machine, f"{name}_cycles")
             for name, calls in counts.function_calls.items()
