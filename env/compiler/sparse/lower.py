@@ -51,7 +51,7 @@ from kernelwright.env.compiler.sparse.minted import Minted
 from kernelwright.env.compiler.sparse.notation import (
     Access,
 )
-from kernelwright.env.compiler.sparse.program import Program
+from kernelwright.env.compiler.sparse.program import Program, SparseError
 from kernelwright.env.compiler.sparse.shared import (
     check_shared,
     has_places_without_elements,
@@ -72,13 +72,32 @@ def lower(program: Program) -> Procedure:
     """The loops of a program, unscheduled.
 
     Raises:
-        SparseError: if the order of its foralls does not fit its formats.
+        SparseError: if the order of its foralls does not fit its formats, or two tensors would have
+            arrays of one name.
     """
+    check_array_names(program)
     lowering = Lowering(program)
     body = lowering.whole()
     arguments = program.interface or program.arguments()
     procedure = Procedure(program.name, program.extents, arguments, body)
     return replace(verify(simplify_procedure(verify(procedure))), origin=program)
+
+
+def check_array_names(program: Program) -> None:
+    """Refuse tensors whose arrays would have the name of another's, or of a size.
+
+    Raises:
+        SparseError: which.
+    """
+    owners = dict.fromkeys(program.extents, "a size")
+    for access in {each.tensor: each for each in program.accesses}.values():
+        mine = f"an array of {access.tensor}"
+        for array in program.arrays(access):
+            if (owner := owners.setdefault(array.name, mine)) != mine:
+                raise SparseError(
+                    f"{access.tensor}: expected another name, found one by which its array "
+                    f"{array.name} is named like {owner}"
+                )
 
 
 class Lowering:
@@ -173,7 +192,7 @@ class Lowering:
         self.assembly.check_ascending(
             target, var, {a: n for a, n in steps.items() if a in iterated}
         )
-        is_full = merged == (frozenset((FULL,)),)
+        is_full = all(FULL in point for point in merged)  # every coordinate, by some case
         appended = self.assembly.appends(target, var)
         kept = is_kept(self.program, var, target)
         self.assembly.check(target, var, bound, is_kept=kept)

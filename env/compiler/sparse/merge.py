@@ -24,7 +24,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     While,
 )
-from kernelwright.env.compiler.ir.simplify import FALSE, whole
+from kernelwright.env.compiler.ir.simplify import FALSE, simplify, whole
 from kernelwright.env.compiler.sparse.bound import Bound, Place
 from kernelwright.env.compiler.sparse.branch_free import branch_free
 from kernelwright.env.compiler.sparse.iterate import (
@@ -33,12 +33,12 @@ from kernelwright.env.compiler.sparse.iterate import (
     position,
 )
 from kernelwright.env.compiler.sparse.lattice import FULL, Point
-from kernelwright.env.compiler.sparse.levels.base import minus, plus
+from kernelwright.env.compiler.sparse.levels.base import plus
 from kernelwright.env.compiler.sparse.loops import (
     Inside,
     at,
 )
-from kernelwright.env.compiler.sparse.minted import Minted, initialised, scalar
+from kernelwright.env.compiler.sparse.minted import initialised, scalar
 from kernelwright.env.compiler.sparse.notation import (
     Access,
 )
@@ -49,12 +49,57 @@ if TYPE_CHECKING:
 
 
 class Walker:
-    """An iterator of a merge: its counter, and the flag that says whether it is at a coordinate."""
+    """An iterator of a merge: a scalar that goes from ``start`` to ``end``, and the flag that says
+    whether it is at a coordinate. Where positions of one parent lie next to one another the scalar
+    is the position itself, else it counts them.
+    """
 
-    def __init__(self, access: Access, number: int, names: Minted, var: str) -> None:
-        self.access, self.number = access, number
-        self.counter = names.new(f"{var}{access.tensor}")
-        self.flag = names.new(f"{self.counter}_here")
+    def __init__(self, lowering: Lowering, inside: Inside, access: Access) -> None:
+        self.access, self.number = access, inside.steps[access]
+        self.outside = inside.bound
+        self.counter = lowering.names.new(f"{inside.var}{access.tensor}")
+        self.flag = lowering.names.new(f"{self.counter}_here")
+        self.kind = lowering.program.level(access, self.number)
+        # The only positions that do not ascend one by one are those that are stored in slots.
+        self.counts = bool(getattr(self.kind, "slots", False)) and self.place.until is None
+        trips = count(access, self.number, self.outside)
+        first = position(access, self.number, self.outside, whole(0))
+        self.start, self.end = (whole(0), trips) if self.counts else _ends(simplify(first), trips)
+
+    @property
+    def place(self) -> Place:
+        """Its place outside of the merge."""
+        return self.outside.place(self.access)
+
+    @property
+    def now(self) -> Expr:
+        """The scalar."""
+        return Load(self.counter, ())
+
+    def position(self, scalar: Expr) -> Expr:
+        """The position where the scalar has a value."""
+        if self.counts:
+            return position(self.access, self.number, self.outside, scalar)
+        return scalar
+
+    def coordinate(self, scalar: Expr) -> Expr:
+        """The coordinate where the scalar has a value."""
+        return coordinate(self.access, self.number, self.outside, self.position(scalar))
+
+    def left(self, end: Expr) -> Expr:
+        """Whether it still stands at a coordinate."""
+        inside = Binary("lt", self.now, end)
+        site = self.outside.site(self.access, self.number)
+        there = self.kind.present(site, self.place.position, self.position(self.now))
+        return inside if there is None else Select(inside, there, FALSE)
+
+
+def _ends(first: Expr, trips: Expr) -> tuple[Expr, Expr]:
+    """The first position and the one after the last."""
+    match trips:
+        case Binary("sub", end, start) if simplify(start) == first:
+            return first, end
+    return first, plus(first, trips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +119,17 @@ class _Run:
 def carried(lowering: Lowering, inside: Inside, merged: tuple[Point, ...]) -> Stmt:
     """A loop over all coordinates, with iterators that are carried along."""
     name = lowering.names.new(inside.var)
-    walkers = [
-        Walker(a, inside.steps[a], lowering.names, inside.var)
-        for a in inside.steps
-        if any(a in point for point in merged)
-    ]
+    walkers = _walkers(lowering, inside, merged)
     tests: dict[Access, Expr] = {}
     flags, advances, runs = [], [], []
     bound = inside.bound
     for walker in walkers:
-        k = Load(walker.counter, ())
-        here = position(walker.access, walker.number, inside.bound, k)
-        value = coordinate(walker.access, walker.number, inside.bound, here)
-        end = count(walker.access, walker.number, inside.bound)
-        left = _left(walker, inside.bound, end)
-        has = Select(left, Binary("eq", value, Var(name)), FALSE)
+        value = walker.coordinate(walker.now)
+        has = Select(walker.left(walker.end), Binary("eq", value, Var(name)), FALSE)
         flags.append((walker.flag, has))
         tests[walker.access] = Load(walker.flag, ())
         gain = Cast("int64", Load(walker.flag, ()))
-        bound, step, run = _step(lowering, walker, bound, inside.bound, Var(name), gain, end)
+        bound, step, run = _step(lowering, walker, bound, Var(name), gain, walker.end)
         advances.append(step)
         runs += [run] if run else []
     body = cases(lowering, inside, bound, Var(name), merged, tests)
@@ -103,60 +140,48 @@ def carried(lowering: Lowering, inside: Inside, merged: tuple[Point, ...]) -> St
         inner = Allocate(scalar(flag, "bool"), Block((Store(flag, (), has), inner)))
     loop: Stmt = For(name, lowering.program.extent(inside.var), inner)
     for walker in reversed(walkers):
-        loop = initialised(walker.counter, whole(0), loop)
+        loop = initialised(walker.counter, walker.start, loop)
     return loop
+
+
+def _walkers(lowering: Lowering, inside: Inside, merged: tuple[Point, ...]) -> list[Walker]:
+    """The iterators that are in some point."""
+    iterated = [access for access in inside.steps if any(access in point for point in merged)]
+    return [Walker(lowering, inside, access) for access in iterated]
 
 
 def merging(lowering: Lowering, inside: Inside, merged: tuple[Point, ...]) -> Stmt:
     """A loop for each point, while all its iterators have coordinates left."""
-    walkers = {
-        a: Walker(a, inside.steps[a], lowering.names, inside.var)
-        for a in inside.steps
-        if any(a in point for point in merged)
-    }
-    ends = {a: lowering.names.new(f"{w.counter}_end") for a, w in walkers.items()}
+    walkers = _walkers(lowering, inside, merged)
+    ends = {w.access: lowering.names.new(f"{w.counter}_end") for w in walkers}
     parts = []
     for point in merged:
+        mine = [(w, Load(ends[w.access], ())) for w in walkers if w.access in point]
         alive: Expr | None = None
-        for access in walkers:
-            if access in point:
-                left = _left(walkers[access], inside.bound, Load(ends[access], ()))
-                alive = left if alive is None else Binary("and", alive, left)
+        for walker, end in mine:
+            left = walker.left(end)
+            alive = left if alive is None else Binary("and", alive, left)
         assert alive is not None
         below = tuple(p for p in merged if p <= point)
-        mine = [(walkers[a], Load(ends[a], ())) for a in walkers if a in point]
         parts.append(While(alive, _meeting(lowering, inside, below, mine)))
     out: Stmt = Block(tuple(parts))
-    for access in reversed(walkers):
-        end = count(access, inside.steps[access], inside.bound)
-        out = initialised(ends[access], end, out)
-        out = initialised(walkers[access].counter, whole(0), out)
+    for walker in reversed(walkers):
+        out = initialised(ends[walker.access], walker.end, out)
+        out = initialised(walker.counter, walker.start, out)
     return out
-
-
-def _left(walker: Walker, outside: Bound, end: Expr) -> Expr:
-    """Whether an iterator of a merge still stands at a coordinate."""
-    k, access, number = Load(walker.counter, ()), walker.access, walker.number
-    inside = Binary("lt", k, end)
-    here = position(access, number, outside, k)
-    kind, parent = outside.program.level(access, number), outside.place(access).position
-    there = kind.present(outside.site(access, number), parent, here)
-    return inside if there is None else Select(inside, there, FALSE)
 
 
 def _meeting(
     lowering: Lowering,
     inside: Inside,
     below: tuple[Point, ...],
-    walkers: Sequence[tuple[Walker, Expr]],
+    walkers: Sequence[tuple[Walker, Load]],
 ) -> Stmt:
     """One step of a merge: the least coordinate, the case that holds, and on."""
     heads, bound = [], inside.bound
     tests: dict[Access, Expr] = {}
     for walker, _ in walkers:
-        k = Load(walker.counter, ())
-        here = position(walker.access, walker.number, inside.bound, k)
-        value = coordinate(walker.access, walker.number, inside.bound, here)
+        value = walker.coordinate(walker.now)
         heads.append((lowering.names.new(f"{walker.counter}_at"), value))
     least: Expr = Load(heads[0][0], ())
     for head, _ in heads[1:]:
@@ -173,7 +198,7 @@ def _meeting(
         if len(heads) > 1:
             tests[walker.access] = Binary("eq", Load(head, ()), now)
             gain = Cast("int64", tests[walker.access])
-        bound, step, run = _step(lowering, walker, bound, inside.bound, now, gain, end)
+        bound, step, run = _step(lowering, walker, bound, now, gain, end)
         advances.append(step)
         runs += [run] if run else []
     statements = branch_free(lowering, inside, bound, now, below, tests)
@@ -190,21 +215,16 @@ def _meeting(
 
 
 def _step(
-    lowering: Lowering,
-    walker: Walker,
-    bound: Bound,
-    outside: Bound,
-    now: Expr,
-    gain: Expr,
-    end: Expr,
+    lowering: Lowering, walker: Walker, bound: Bound, now: Expr, gain: Expr, end: Expr
 ) -> tuple[Bound, Stmt, _Run | None]:
     """An iterator's place at a coordinate, and how it goes on from there; where a level is not
     unique, by the run of positions that have the coordinate.
+
+    Raises:
+        SparseError: if elements of the same coordinates would have to be told apart.
     """
-    access, number = walker.access, walker.number
-    k = Load(walker.counter, ())
-    here = position(access, number, outside, k)
-    if lowering.program.level(access, number).unique:
+    access, number, here = walker.access, walker.number, walker.position(walker.now)
+    if walker.kind.unique:
         moved = bound.with_place(access, Place(number + 1, here))
         return moved, Store(walker.counter, (), gain, "add"), None
     if number + 1 == len(lowering.program.format(access.tensor).levels):
@@ -212,18 +232,17 @@ def _step(
             f"{access.tensor}: expected elements of distinct coordinates where it is merged or "
             "stored, found a last level that is not unique"
         )
-    name = lowering.names.new(f"{walker.counter}_run")
-    stop = Load(name, ())
-    ahead = coordinate(access, number, outside, position(access, number, outside, stop))
-    more = Select(Binary("lt", stop, end), Binary("eq", ahead, now), FALSE)
-    if getattr(lowering.program.level(access, number), "slots", False):
+    if walker.counts:
         raise SparseError(
             f"{access.tensor}: expected positions of one coordinate next to one another where "
-            f"it is merged or stored, found {lowering.program.level(access, number).text}"
+            f"it is merged or stored, found {walker.kind.text}"
         )
-    until = plus(here, minus(stop, k))
-    moved = bound.with_place(access, Place(number + 1, here, until))
-    return moved, Store(walker.counter, (), stop), _Run(name, k, more)
+    name = lowering.names.new(f"{walker.counter}_run")
+    stop = Load(name, ())
+    ahead = Binary("eq", walker.coordinate(stop), now)
+    more = Select(Binary("lt", stop, end), ahead, FALSE)
+    moved = bound.with_place(access, Place(number + 1, here, stop))
+    return moved, Store(walker.counter, (), stop), _Run(name, walker.now, more)
 
 
 def cases(

@@ -296,6 +296,10 @@ def test_operands_that_do_not_fit_are_refused():
         evaluate(statement, {"A": other, "x": other})
     with pytest.raises(SparseError, match=r"one dtype, found float64 \(A\), float32 \(x\)"):
         evaluate(statement, {"A": matrix, "x": other.astype(np.float32)})
+    with pytest.raises(SparseError, match=r"expected operands of float32 or float64, found int64"):
+        evaluate("y(i) = x(i)", {"x": np.arange(3)})
+    with pytest.raises(SparseError, match="x: expected an array or a SparseTensor, found float"):
+        evaluate(statement, {"A": matrix, "x": 1.0})
     with pytest.raises(SparseError, match="way: expected count or grow, found 'once'"):
         evaluate(statement, {"A": matrix, "x": other}, way="once")
     with pytest.raises(SparseError, match="guess: expected a number of at least 0, found -1"):
@@ -361,6 +365,25 @@ def test_names_that_end_in_digits_are_kept_apart():
     for way in ("count", "grow"):
         found = evaluate("A(i,j) = A1(i,j)", {"A1": stored("dcsr", array)}, "csr", way=way)
         assert np.array_equal(found.to_dense(), array)
+
+
+@pytest.mark.parametrize(
+    ("statement", "form", "words"),
+    [
+        ("C(i,j) = A(i,j) * A_vals(i,j)", "csr", "A_vals is named like an array of A"),
+        ("C(i,j) = A(i,j) * A2_crd(i,j)", "csr", "A2_crd is named like an array of A"),
+        ("C(i,j) = A(i,j) * C_vals(i,j)", "csr", "C_vals is named like an array of C"),
+        ("C(i,j) = A(i,j) * j_size(i,j)", "csr", "j_size is named like a size"),
+        ("C(i,j) = A(i,j) * B(i,io)", "bcsr(2,3)", "the loop over blocks of i has"),
+        ("C(ji,j) = A(ji,j)", "bcsr(2,3)", "the loop over blocks of j has"),
+        ("C(A_diagonal,j) = A(A_diagonal,j)", "dia", "the loop over diagonals of A has"),
+    ],
+)
+def test_names_that_would_be_those_of_arrays_or_loops_are_refused(statement, form, words):
+    names = dict.fromkeys(access.tensor for access in accesses(parse(statement).expression))
+    operands = {name: stored(form if name == "A" else "dense", np.eye(4)) for name in names}
+    with pytest.raises(SparseError, match=words):
+        evaluate(statement, operands, "csr" if "io" not in statement else "dense")
 
 
 @st.composite
