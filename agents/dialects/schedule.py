@@ -29,6 +29,7 @@ from kernelwright.env.compiler.schedule.trace import (
 )
 from kernelwright.env.spaces.novelty import Forms
 from kernelwright.env.spaces.schedule import ProgramSpace
+from kernelwright.env.spaces.schedule.further import all_further, of_statement
 from kernelwright.env.types import Candidate, Directive, Language, Problem
 
 HINTS = (
@@ -87,14 +88,20 @@ class Schedule:
             groups.insert(0, (FRONT_END, lines))
         return [(group, lines) for group, lines in groups if lines]
 
+    def _offered(self) -> list[str]:
+        """What may be tried on the statement that the loops were lowered from, a few of each."""
+        procedure = self._space.procedure
+        return print_trace(all_further(procedure, of_statement(procedure))).splitlines()
+
     def facts(self) -> Mapping[str, Any]:
-        """The loop nest, the directives (what is used most in full, the others in a line), what the
-        machine offers, and how an answer is given.
+        """The loop nest, the directives (what is used most in full, the others in a line), what a
+        statement proposes, what the machine offers, and how an answer is given.
         """
         return {
             "nest": print_procedure(self._space.procedure),
             "directives": [directive_help(op) for op in self._told],
             "others": self._others(),
+            "offered": self._offered(),
             "threads": self._space.threads,
             "lanes": self._space.lanes,
             "edits": self._edits,

@@ -17,9 +17,13 @@ from kernelwright.agents.programmer.reading import Sheet
 
 _LANES = re.compile(r"vectors of ([0-9, ]+) lanes")
 _THREADS = re.compile(r"The machine has (\d+) thread")
+# A directive with its arguments that the prompt says one may try.
+_OFFERED = re.compile(r"^- `((\w+)\('[^`]*\))`$", re.MULTILINE)
 # A schedule of no directive, in a block that is not empty.
 EMPTY = "# no directive: the loops as they are written"
 FACTORS = (2, 4, 8, 16, 32)
+# How often a directive that the prompt offers is tried.
+ON_STATEMENT = 0.4
 # What a failure counts for, in log2 of speed, against what was promised.
 DREAD = -2.0
 # What a tile of half the size is worth where registers spill, one of twice the size where data or
@@ -154,6 +158,13 @@ def random_step(sheet: Sheet, rng: random.Random) -> str:
     nests, parent = read_nests(sheet.rules), directives(sheet.parent)
     if parent and rng.random() < 0.3:
         return "".join(f"{line}\n" for line in parent[:-1])
+    offered = _OFFERED.findall(sheet.rules)
+    if offered and rng.random() < ON_STATEMENT:
+        # They come before all others.
+        ops = {op for _, op in offered}
+        first = sum(line.partition("(")[0] in ops for line in parent)
+        lines = [*parent[:first], rng.choice(offered)[0], *parent[first:]]
+        return "".join(f"{line}\n" for line in lines)
     # Nests may have loops of one name.
     names = list(dict.fromkeys(name for nest in nests for name in nest.names))
     for line in parent:

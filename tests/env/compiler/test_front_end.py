@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,8 @@ from test_schedule import D
 
 from kernelwright.agents.context.pages import directive_pages
 from kernelwright.agents.dialects.schedule import Schedule
+from kernelwright.agents.programmer.reading import Sheet
+from kernelwright.agents.programmer.schedule import random_step
 from kernelwright.env.compiler import schedule
 from kernelwright.env.compiler.errors import ScheduleError
 from kernelwright.env.compiler.ir.nodes import Load, Var
@@ -137,6 +140,23 @@ def test_a_prompt_tells_them_where_they_can_be_applied():
     told = [[line.call for _, lines in found for line in lines] for found in groups]
     assert "scale(tensor, factor)" in told[0]
     assert "scale(tensor, factor)" not in told[1]
+
+
+def test_a_prompt_offers_what_a_statement_proposes():
+    offered = [
+        Schedule(ScheduleSpace(p), matmul(m=8, n=16, k=8)).facts()["offered"] for p in PROCEDURES
+    ]
+    assert offered == [["scale('x', 2.0)", "scale('x', 3.0)"], []]
+
+
+def test_who_writes_schedules_at_random_finds_what_is_offered():
+    rules = "Some may be tried:\n\n- `scale('x', 2.0)`\n- `split(loop, factor)` Two loops\n"
+    parent = "scale('x', 3.0)\nsplit('i', 4)\n"
+    sheet = Sheet("python", rules, parent, None, (), (), (), "", None, "")
+    rng = random.Random(0)
+    said = {random_step(sheet, rng) for _ in range(40)}
+    assert "scale('x', 3.0)\nscale('x', 2.0)\nsplit('i', 4)\n" in said
+    assert not any("split(loop" in text for text in said)
 
 
 PROCEDURES = (Scaled().lower(), elementwise(X))
