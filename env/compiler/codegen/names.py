@@ -90,8 +90,10 @@ def instruction(name: str) -> str:
 
 
 def register(tensor: str, number: int) -> str:
-    """A local variable that holds elements of a temporary: ``kw_C_register_0``."""
-    return f"kw_{tensor}_{number}"
+    """A local variable that holds elements of a temporary: ``kw_C_register_0``; of one called
+    ``at`` not what is `hoisted`.
+    """
+    return f"kw_{number}_at" if tensor == "at" else f"kw_{tensor}_{number}"
 
 
 def stream(dtype: str, lanes: int) -> str:

@@ -90,8 +90,8 @@ def _split(
     if not isinstance(node, Assign):
         several = "several" if isinstance(node, InOrder) else "a workspace"
         raise SparseError(f"precompute: expected one assignment under the foralls, found {several}")
-    rest = _factors(node.expression)
-    for factor in _factors(part):
+    rest = factors_of(node.expression)
+    for factor in factors_of(part):
         if factor not in rest:
             raise SparseError(
                 f"precompute: expected a part of the product {print_expression(node.expression)}, "
@@ -140,7 +140,7 @@ def _split(
             )
     workspace: Expression = Access(name, indices)
     consumer: Concrete = Assign(
-        node.target, _product([workspace, *rest]), accumulate=node.accumulate
+        node.target, product_of([workspace, *rest]), accumulate=node.accumulate
     )
     for loop in reversed([loop for loop in path if loop in left | kept]):
         consumer = Forall(loop, consumer)
@@ -157,13 +157,15 @@ def _loops(program: Program, node: Expression) -> list[str]:
     return out
 
 
-def _factors(node: Expression) -> list[Expression]:
+def factors_of(node: Expression) -> list[Expression]:
+    """What is multiplied, from left to right."""
     if isinstance(node, Mul):
-        return [*_factors(node.left), *_factors(node.right)]
+        return [*factors_of(node.left), *factors_of(node.right)]
     return [node]
 
 
-def _product(factors: Sequence[Expression]) -> Expression:
+def product_of(factors: Sequence[Expression]) -> Expression:
+    """The product of factors, of which there is one at least."""
     out = factors[0]
     for factor in factors[1:]:
         out = Mul(out, factor)

@@ -20,6 +20,7 @@ from kernelwright.env.compiler.sparse.format import (
 )
 from kernelwright.env.compiler.sparse.levels.base import Level, Site, minus, plus
 from kernelwright.env.compiler.sparse.notation import Access, Assignment, accesses
+from kernelwright.env.types import Directive
 
 
 class SparseError(CompilerError):
@@ -79,6 +80,13 @@ class Program:
     def key(self) -> str:
         """A text that no other program has."""
         return repr(self)
+
+    def proposals(self) -> tuple[Directive, ...]:
+        """The directives on the statement that one may try next."""
+        # What proposes lowers, and what lowers knows programs.
+        from kernelwright.env.compiler.sparse.proposals import proposals
+
+        return proposals(self)
 
     def prefix(self, tensor: str) -> str:
         """What the arrays of a tensor in its format are named after."""
