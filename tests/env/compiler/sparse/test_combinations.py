@@ -367,6 +367,47 @@ def test_names_that_end_in_digits_are_kept_apart():
         assert np.array_equal(found.to_dense(), array)
 
 
+UNUSUAL = (
+    "hashed(i) hashed(j)",
+    "hashed(i) compressed(j)",
+    "padded(nonunique)(i) singleton(j)",
+    "padded(slots,nonunique)(i) singleton(j)",
+    "compressed(unordered)(i) compressed(j)",
+    "compressed(i) padded(slots)(j)",
+    "compressed(i/2) dense(i%2) compressed(j)",
+    "dense(i/2) dense(i%2) compressed(j)",
+    "compressed(i/2) compressed(j/2) compressed(i%2) compressed(j%2)",
+    "compressed(i-j) dense(j) offset(i)",
+    "dense(i) compressed(j/2) padded(2)(j%2)",
+)
+
+
+@pytest.mark.parametrize("form", UNUSUAL)
+def test_formats_without_a_name_are_read_and_written(form):
+    found = Counter()
+    for seed in range(8):
+        for statement in (
+            "C(i,j) = A(i,j)",
+            "C(i,j) = A(i,j) + A(j,i)",
+            "C(i,j) = A(i,j) + B(i,j)",
+            "C(i,j) = A(i,j) * B(i,j) - x(i)",
+            "C(i,k) = 2 * x(i) * (A(i,j) * A(j,k))",
+            "y(i) = A(i,j) * x(j)",
+        ):
+            for other in ("csr", "dense"):
+                for target in ("dense", form):
+                    formats = {"A": form, "B": other, "x": "sv"}
+                    arrays, operands = make(statement, formats, seed)
+                    if statement.startswith("y"):
+                        target = "dense"
+                    why, _ = outcome(
+                        statement, operands, arrays, target, guess=seed % 2, way="grow"
+                    )
+                    assert why in ("", *REASONS.values()), why
+                    found[why or "right"] += 1
+    assert found["right"] >= 48
+
+
 @pytest.mark.parametrize(
     ("statement", "form", "words"),
     [
