@@ -7,17 +7,22 @@ bounded by intervals, and what is read from memory may be anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
 
 from kernelwright.env.compiler.ir.intervals import Interval
 from kernelwright.env.compiler.ir.intervals import interval as values_of
 from kernelwright.env.compiler.ir.linear import Linear, as_term, linear
-from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Var
+from kernelwright.env.compiler.ir.nodes import Binary, Cast, Const, Expr, Load, Var, children, walk
 from kernelwright.env.compiler.ir.queries import has_loads, variables_of
 from kernelwright.env.compiler.ir.whiles import UNKNOWN
 
 Trips = Mapping[str, float]
+# What stands for numbers from memory: one for all, or by the array that they are read from. Of an
+# array of positions it is the mean distance of neighbours, of a scalar its mean.
+Loaded: TypeAlias = float | Mapping[str, float]
 
 
 def affine(node: Expr) -> Linear | None:
@@ -45,11 +50,44 @@ def flat(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear | None:
     """The row-major offset of an element as a linear form of variables; None if an index has
     none.
     """
+    return _of_variables(_row_major(indices, shape))
+
+
+def flat_from_loads(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear | None:
+    """The same with terms that are read from memory, which stand behind the variables: a row's
+    begin, a coordinate, a cursor. None if there is another term that is no variable.
+    """
+    whole_form = _row_major(indices, shape)
+    plain = _of_variables(whole_form.only(lambda term: not has_loads(term)))
+    if plain is None:
+        return None
+    return whole_form.only(has_loads).plus(plain).shifted(whole_form.constant)
+
+
+def _row_major(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Linear:
     out, stride = Linear(0), 1
     for index, size in zip(reversed(indices), reversed(shape), strict=True):
         out = out.plus(linear(index, _through_casts), stride)
         stride *= size
-    return _of_variables(out)
+    return out
+
+
+def terms_of(index: Expr) -> tuple[Expr, ...]:
+    """What an index adds up, each with its multiple."""
+    form = linear(index, _through_casts)
+    return tuple(Linear(0, (each,)).expression() for each in form.terms)
+
+
+def moves(offset: Linear, var: str) -> bool:
+    """Whether an element changes with a loop: by its own variable, or by what is read there. A
+    scalar that is read may have been stored in any loop.
+    """
+    return offset.mentions(var) or any(is_cursor(term) for term, _ in offset.terms)
+
+
+def is_cursor(term: Expr) -> bool:
+    """Whether a term reads a scalar, such as the next place of an output."""
+    return any(isinstance(part, Load) and not part.indices for part in walk(term))
 
 
 def interval(node: Expr, trips: Trips) -> Interval | None:
@@ -78,24 +116,48 @@ class Span:
         return (self.high - self.low) / (self.count - 1) if self.count > 1 else 1.0
 
 
-def span(node: Expr, trips: Trips, size: int) -> Span:
-    """The values that an index into ``size`` elements takes while the loops in ``trips`` run."""
+def span(node: Expr, trips: Trips, size: int, ordered: frozenset[str] = frozenset()) -> Span:
+    """The values that an index into ``size`` elements takes while the loops in ``trips`` run. Where
+    one is read from arrays in ``ordered``, rows follow one another; else they may be anywhere.
+    """
     bounds = interval(node, trips)
     iterations = 1.0
     for name in variables_of(node):
         iterations *= max(1.0, trips.get(name, 1.0))
     if bounds is None:
-        return Span(0, size - 1, min(float(size), iterations))
+        if not steps_along(node, ordered):
+            return Span(0, size - 1, min(float(size), iterations))
+        if is_cursor(node):
+            iterations = prod(max(1.0, each) for each in trips.values())
+        count = min(float(size), iterations)
+        return Span(0, max(0, round(count) - 1), count)
     low, high = bounds
     return Span(low, high, min(float(high - low + 1), iterations))
 
 
-def mean(node: Expr, trips: Trips, loaded: float) -> float:
+def steps_along(node: Expr, ordered: frozenset[str]) -> bool:
+    """Whether what an index reads from memory ascends from one iteration to the next."""
+    return all(load.tensor in ordered for load in _outermost(node))
+
+
+def _outermost(node: Expr) -> Iterator[Load]:
+    """The loads of an expression that are in no index of another."""
+    if isinstance(node, Load):
+        yield node
+        return
+    for child in children(node):
+        yield from _outermost(child)
+
+
+def mean(node: Expr, trips: Trips, loaded: Loaded) -> float:
     """The mean of a whole-number expression over the loops in ``trips``; ``loaded`` stands for what
     is read from memory.
+
+    Raises:
+        KeyError: for a variable without trips, or an array without a number.
     """
     if node == UNKNOWN:
-        return loaded
+        return _standing_for("while", loaded)
     match node:
         case Const(value, _):
             return float(value)
@@ -103,14 +165,29 @@ def mean(node: Expr, trips: Trips, loaded: float) -> float:
             return max(0.0, (trips[name] - 1) / 2)
         case Cast(_, operand):
             return mean(operand, trips, loaded)
-        case Binary("sub", left, right) if has_loads(left) and has_loads(right):
-            return loaded  # the length of a row: the difference of two positions
-        case Load():
-            return loaded
+        case Binary("sub", left, right) if (row := _read_from(left)) and row == _read_from(right):
+            # The length of a row: the difference of two positions.
+            return _standing_for(row, loaded)
+        case Load(tensor, _):
+            return _standing_for(tensor, loaded)
         case Binary(op, left, right):
             a, b = mean(left, trips, loaded), mean(right, trips, loaded)
             return _mean_of(op, a, b)
-    return loaded
+    return _standing_for(f"{node}", loaded)
+
+
+def _read_from(node: Expr) -> str | None:
+    """The array of which an expression is an element."""
+    match node:
+        case Cast(_, operand):
+            return _read_from(operand)
+        case Load(tensor, indices) if indices:
+            return tensor
+    return None
+
+
+def _standing_for(name: str, loaded: Loaded) -> float:
+    return loaded[name] if isinstance(loaded, Mapping) else loaded
 
 
 def _mean_of(op: str, a: float, b: float) -> float:

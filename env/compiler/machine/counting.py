@@ -27,7 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
     walk,
 )
 from kernelwright.env.compiler.ir.queries import mentions
-from kernelwright.env.compiler.machine.affine import flat
+from kernelwright.env.compiler.machine.affine import flat_from_loads, moves
 from kernelwright.env.compiler.machine.nest import Nest
 from kernelwright.env.compiler.machine.recurrence import Update, recurrence
 from kernelwright.env.compiler.machine.straight import Copies, Lanes, Place, vector_lanes
@@ -44,7 +44,8 @@ class Counts:
     ``pipe_slots`` are operations in widths of a floating-point pipe, ``ideal_slots`` the same if
     every lane were used; ``accumulator_registers`` hold sums while the loop runs, and
     ``update_chain`` is how many updates each waits for; after ``chain_runs`` runs of the loop they
-    start anew (None: never).
+    start anew (None: never). ``fresh_chain`` are updates one after another of sums that start anew
+    in each iteration.
     """
 
     flops: float = 0.0
@@ -63,6 +64,7 @@ class Counts:
     memory_chain: float = 0.0
     latency_kind: str = "add"
     chain_runs: float | None = None
+    fresh_chain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Counter:
         self._writes: dict[object, list[NDArray[np.int64]]] = {}
         self._about: dict[object, tuple[float, float, float | None]] = {}
         self._updates: list[Update] = []
+        self._begun: set[str] = set()
         self.counts = Counts()
 
     def count(self, places: list[Place], strip: Lanes | None = None) -> Counts:
@@ -120,7 +123,7 @@ class Counter:
         """
         runs = 1.0
         for var in self._outer:
-            if offset.factor(var):
+            if moves(offset, var):
                 break
             runs *= max(1.0, self._nest.trips[var])
         return runs
@@ -149,6 +152,8 @@ class Counter:
         if store.reduce is not None:
             self._access(store.tensor, store.indices, copies, vector, place, reads=True)
             self._accumulate(store, copies, number, width * array.itemsize, place)
+        elif not any(isinstance(p, Load) and p.tensor == store.tensor for p in walk(store.value)):
+            self._begun.add(store.tensor)
         self._updates.append(Update(store, copies, width))
         self._access(store.tensor, store.indices, copies, vector, place, reads=False)
 
@@ -197,10 +202,11 @@ class Counter:
         reads: bool,
     ) -> None:
         array = self._nest.arrays[name]
-        offset = flat(indices, array.shape)
+        offset = flat_from_loads(indices, array.shape)
         step = 0 if vector is None or offset is None else offset.factor(vector.var)
         width = vector.count if vector is not None else 1
-        if offset is None or step not in (0, 1):
+        apart = {var for var, _ in copies} | ({vector.var} if vector is not None else set())
+        if offset is None or step not in (0, 1) or any(offset.hidden(var) for var in apart):
             # One element at a time, and each put into its lane.
             number = place.share * float(prod(n for _, n in copies)) * width
             self._add_access(number, number * (2 if width > 1 else 1), reads=reads)
@@ -208,11 +214,10 @@ class Counter:
         size = array.itemsize * (width if step == 1 else 1)
         slots = place.share * max(1.0, size / self._widths.pipe)
         uops = place.share * max(1.0, size / self._widths.register)
-        moves = self._around is None or place.pinned or offset.factor(self._around) != 0
-        stays = None if moves else self._stays(offset)
-        unrolled = {var for var, _ in copies} | ({vector.var} if vector is not None else set())
-        fixed = reduce(Linear.without, unrolled, offset).terms
-        key = (name, fixed, step, width, moves)
+        is_moving = self._around is None or place.pinned or moves(offset, self._around)
+        stays = None if is_moving else self._stays(offset)
+        fixed = reduce(Linear.without, apart, offset).terms
+        key = (name, fixed, step, width, is_moving)
         table = self._reads if reads else self._writes
         table.setdefault(key, []).append(_offsets(offset, copies))
         # A load is part of the operation that uses it; only the slot counts.
@@ -225,14 +230,17 @@ class Counter:
     ) -> None:
         """What a reduction hangs on: its own last update, if that is to the same element."""
         counts = self.counts
-        target = flat(store.indices, self._nest.arrays[store.tensor].shape)
-        if self._around is None or target is None or target.factor(self._around) != 0:
+        target = flat_from_loads(store.indices, self._nest.arrays[store.tensor].shape)
+        if self._around is None or target is None or moves(target, self._around):
             return
         distinct = float(len(np.unique(_offsets(target, copies))))
         updates = max(1.0, number / distinct)
+        if store.tensor in self._begun:
+            counts.fresh_chain += updates
+            return
         is_product = isinstance(store.value, Binary) and store.value.op == "mul"
         counts.latency_kind = "fma" if store.reduce == "add" and is_product else "add"
-        if any(target.factor(var) for var in self._outer):
+        if any(moves(target, var) for var in self._outer):
             counts.chain_runs = self._stays(target)
         if place.pinned:
             counts.memory_chain = max(counts.memory_chain, updates)

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from kernelwright.env.compiler.ir.nodes import Procedure
 from kernelwright.env.compiler.ir.whiles import written_as_loops
+from kernelwright.env.compiler.machine.affine import Loaded
 from kernelwright.env.compiler.machine.footprint import Crossing, crossings
 from kernelwright.env.compiler.machine.hierarchy import Cache
 from kernelwright.env.compiler.machine.nest import read_nest
@@ -175,12 +176,13 @@ def estimate(
     machine: CpuMachine,
     *,
     threads: int = 1,
-    loaded_trips: float = LOADED_TRIPS,
+    loaded_trips: Loaded = LOADED_TRIPS,
 ) -> CpuEstimate:
     """The time of a scheduled procedure on ``threads`` cores, from cold caches.
 
     Loops whose extent is read from memory, and every `While`, are taken to run ``loaded_trips``
-    times.
+    times; with a mapping, as often as it says of the loop or of the array of positions
+    (`affine.mean`).
 
     Raises:
         EstimateError: if an extent is not a number.

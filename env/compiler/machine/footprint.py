@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.env.compiler.ir.queries import mentions
 from kernelwright.env.compiler.machine.affine import Span, Trips, span
@@ -140,7 +140,7 @@ class _Level:
             first = max(0, depth - 1) if moving_last else depth
             moving: Trips = {v: self._nest.trips[v] for v in access.loops[first:]}
             spans = tuple(
-                span(index, moving, size)
+                span(index, moving, size, self._nest.ordered)
                 for index, size in zip(access.indices, array.shape, strict=True)
             )
             if spans in seen:
@@ -163,6 +163,19 @@ class _Level:
                 return access.loops[:depth]
         return access.loops
 
+    def touched_lines(self) -> dict[str, float]:
+        """Lines that come to the level by array, whether they are read or written."""
+        groups: dict[tuple[tuple[str, ...], str], list[Access]] = defaultdict(list)
+        for access in self._nest.accesses:
+            groups[self.home(access), access.array.name].append(access)
+        out: dict[str, float] = defaultdict(float)
+        for (path, name), found in groups.items():
+            entered = math.prod(self._nest.trips[v] for v in path[:-1])
+            touched = self.lines_of(found, len(path), moving_last=True)
+            share = 1.0 if touched.clipped else max(a.share for a in found)
+            out[name] += touched.lines * entered * share
+        return dict(out)
+
     def missing_lines(self, strides: Strides) -> list[Crossing]:
         """Lines that come from the next level and lines that go there, by phase."""
         groups: dict[tuple[tuple[str, ...], str], list[Access]] = defaultdict(list)
@@ -183,6 +196,11 @@ class _Level:
                     lines, is_scattered=strides.are_scattered(chosen, len(path))
                 )
         return out
+
+
+def lines_by_array(nest: Nest, accesses: Sequence[Access], cache: Cache) -> dict[str, float]:
+    """Lines that some accesses miss in a cache, by array: read, written or both, once each."""
+    return _Level(replace(nest, accesses=tuple(accesses)), cache).touched_lines()
 
 
 def crossings(nest: Nest, caches: Sequence[Cache]) -> list[list[Crossing]]:

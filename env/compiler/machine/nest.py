@@ -4,7 +4,7 @@ around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import assert_never
@@ -31,8 +31,8 @@ from kernelwright.env.compiler.ir.nodes import (
     loops,
     walk,
 )
-from kernelwright.env.compiler.ir.queries import tensors_by_name, variables_of
-from kernelwright.env.compiler.machine.affine import interval, mean
+from kernelwright.env.compiler.ir.queries import stores, tensors_by_name, variables_of
+from kernelwright.env.compiler.machine.affine import Loaded, interval, mean
 
 
 class EstimateError(CompilerError):
@@ -76,7 +76,8 @@ class Access:
 @dataclass(frozen=True, slots=True)
 class Nest:
     """The loops' trip counts, which of them are written out (unrolled, or lanes), the arrays, the
-    phases, and all accesses.
+    phases, all accesses, and the arrays whose elements ascend: positions, and scalars that are
+    counted up.
     """
 
     trips: dict[str, float]
@@ -84,17 +85,23 @@ class Nest:
     arrays: dict[str, Array]
     phases: tuple[Stmt, ...]
     accesses: tuple[Access, ...]
+    ordered: frozenset[str] = frozenset()
 
 
-def read_nest(procedure: Procedure, loaded_trips: float) -> Nest:
+def read_nest(procedure: Procedure, loaded_trips: Loaded) -> Nest:
     """What the model needs of a procedure; a loop whose extent is read from memory runs
-    ``loaded_trips`` times.
+    ``loaded_trips`` times. Of a mapping that is the number under the loop's own name, or under
+    that of the array it is read from.
 
     Raises:
         EstimateError: if an extent is not a number, or a shape is none.
     """
     trips: dict[str, float] = {}
     for loop in loops(procedure):
+        given = loaded_trips.get(loop.var) if isinstance(loaded_trips, Mapping) else None
+        if given is not None:
+            trips[loop.var] = given
+            continue
         try:
             trips[loop.var] = max(0.0, mean(loop.extent, trips, loaded_trips))
         except KeyError as error:
@@ -117,7 +124,14 @@ def read_nest(procedure: Procedure, loaded_trips: float) -> Nest:
     )
     kinds = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
     written_out = frozenset(loop.var for loop in loops(procedure) if loop.kind in kinds)
-    return Nest(trips, written_out, arrays, phases, accesses)
+    return Nest(trips, written_out, arrays, phases, accesses, _ordered(procedure))
+
+
+def _ordered(procedure: Procedure) -> frozenset[str]:
+    """Arrays whose elements ascend."""
+    positions = {t.name for t in procedure.tensors if "ascending" in t.facts}
+    counted = {s.tensor for s in stores(procedure.body) if s.reduce == "add" and not s.indices}
+    return frozenset(positions | counted)
 
 
 def _phases(body: Stmt) -> tuple[Stmt, ...]:

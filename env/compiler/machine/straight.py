@@ -32,7 +32,7 @@ from kernelwright.env.compiler.ir.nodes import (
     statements,
 )
 from kernelwright.env.compiler.ir.queries import mentions
-from kernelwright.env.compiler.machine.affine import flat
+from kernelwright.env.compiler.machine.affine import flat_from_loads
 from kernelwright.env.compiler.machine.nest import Guards, Nest
 
 VECTOR_OPS = ("add", "sub", "mul", "div")
@@ -162,8 +162,10 @@ def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool) -
         return 1
     store = place.store
     array = nest.arrays[store.tensor]
-    target = flat(store.indices, array.shape)
-    if target is None or target.factor(lanes.var) != 1 or store.reduce in ("min", "max"):
+    target = flat_from_loads(store.indices, array.shape)
+    if target is None or target.hidden(lanes.var) or target.factor(lanes.var) != 1:
+        return 1
+    if store.reduce in ("min", "max"):
         return 1
     for part in _moving_parts(store.value, lanes.var):
         match part:
@@ -175,10 +177,12 @@ def vector_lanes(place: Place, nest: Nest, lanes: Lanes | None, *, auto: bool) -
                 continue
             case Load(name, indices):
                 read = nest.arrays[name]
-                moved = flat(indices, read.shape)
+                moved = flat_from_loads(indices, read.shape)
                 if read.itemsize != array.itemsize:
                     return 1
-                if auto and (moved is None or moved.factor(lanes.var) not in (0, 1)):
+                if auto and (moved is None or moved.hidden(lanes.var)):
+                    return 1
+                if auto and moved is not None and moved.factor(lanes.var) not in (0, 1):
                     return 1
             case _:
                 return 1

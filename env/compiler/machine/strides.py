@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelwright.env.compiler.ir.linear import Linear
-from kernelwright.env.compiler.machine.affine import flat
+from kernelwright.env.compiler.ir.queries import has_loads
+from kernelwright.env.compiler.machine.affine import flat_from_loads, steps_along
 from kernelwright.env.compiler.machine.nest import Access, Nest
 
 LINE_BYTES = 64
@@ -33,10 +34,13 @@ class Strides:
 
     def _is_scattered(self, access: Access, depth: int) -> bool:
         if id(access) not in self._offsets:
-            self._offsets[id(access)] = flat(access.indices, access.array.shape)
+            self._offsets[id(access)] = flat_from_loads(access.indices, access.array.shape)
         offset = self._offsets[id(access)]
         if offset is None:
             return True
+        found = [term for term, _ in offset.terms if has_loads(term)]
+        if found and all(steps_along(term, self._nest.ordered) for term in found):
+            return False
         size, trips = access.array.itemsize, self._nest.trips
         run, jumps = size, 1.0
         for var in reversed(access.loops[max(0, depth - 1) :]):
@@ -52,4 +56,5 @@ class Strides:
                 return False
             else:
                 jumps *= trips[var]
-        return jumps > 1.0
+        # Coordinates that are read jump, unless a row is long enough to be a stream.
+        return run < RUN_LINES * LINE_BYTES if found else jumps > 1.0

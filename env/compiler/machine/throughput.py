@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernelwright.env.compiler.ir.nodes import LoopKind, Stmt, Store
-from kernelwright.env.compiler.machine.affine import flat
+from kernelwright.env.compiler.machine.affine import flat_from_loads
 from kernelwright.env.compiler.machine.counting import Counter, Counts, Widths
 from kernelwright.env.compiler.machine.nest import Guards, Nest
 from kernelwright.env.compiler.machine.straight import (
@@ -138,9 +138,10 @@ class _Walk:
         """Whether a store's elements come from earlier stores of the loop ``var``."""
         counts = Counter(self._nest, self._widths, var, ())
         straight = straighten(store, var, self._nest, None, Guards())
-        return counts.count(straight.places).update_chain > 0 or (
-            flat(store.indices, self._nest.arrays[store.tensor].shape) is None
-        )
+        if counts.count(straight.places).update_chain > 0:
+            return True
+        target = flat_from_loads(store.indices, self._nest.arrays[store.tensor].shape)
+        return target is None or target.hidden(var)
 
     def _price(
         self,
@@ -162,6 +163,9 @@ class _Walk:
             updates = trips * counts.chain_runs
             window = machine.reorder_window / max(1.0, (uops + unused_loads) * updates)
             chain /= max(1.0, window)
+        # The window reaches later iterations, whose sums do not wait for these.
+        ahead = machine.reorder_window / max(1.0, uops + unused_loads)
+        chain = max(chain, counts.fresh_chain * machine.fma_latency / max(1.0, ahead))
         functions = sum(
             calls * getattr(machine, f"{name}_cycles")
             for name, calls in counts.function_calls.items()

@@ -1,5 +1,5 @@
-"""What is known inside some loops: the coordinates of loop variables, and how far the levels of each
-access have been followed.
+"""What is known inside some loops: the coordinates of loop variables, and how far the levels of
+each access have been followed.
 """
 
 from __future__ import annotations

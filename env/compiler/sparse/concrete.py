@@ -147,8 +147,8 @@ def without(node: Expression, absent: Collection[Access]) -> Expression | None:
     match node:
         case Access():
             return None if node in absent else node
-        case Literal(value):
-            return node if value else None
+        case Literal():
+            return node
         case Neg(operand):
             inner = without(operand, absent)
             return None if inner is None else Neg(inner)

@@ -8,7 +8,9 @@ coordinate are followed where that breaks no other: memory is then read as it li
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
+from kernelwright.env.compiler.sparse.format import Diagonal
 from kernelwright.env.compiler.sparse.notation import Access, accesses, reduction_variables
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 
@@ -21,8 +23,8 @@ def loop_variables(program: Program) -> tuple[str, ...]:
     indices = (*target.indices, *reduction_variables(program.assignment))
     out = [loop for index in indices for loop in program.loops(index)]
     for access in program.accesses:
-        for number in range(len(program.format(access.tensor).levels)):
-            out.append(program.loop(access, number))
+        levels = len(program.format(access.tensor).levels)
+        out += [program.loop(access, number) for number in range(levels)]
     known = dict.fromkeys(out)
     # A blocked variable is its two loops, also for tensors that are not blocked.
     blocked = {v for v in known if len(program.loops(v)) > 1 and v in dict(program.sizes)}
@@ -35,6 +37,7 @@ def default_order(program: Program) -> tuple[str, ...]:
     Raises:
         SparseError: if there is none: which tensors want which order.
     """
+    check_loop_names(program)
     names = loop_variables(program)
     hard = list(forced_edges(program))
     check_blocks(program)
@@ -64,6 +67,28 @@ def check_blocks(program: Program) -> None:
                     f"{loop}: expected {access.tensor} to be stored in blocks of {size} as another "
                     f"tensor is, found {kind.text}({loop}); convert one of them"
                 )
+
+
+def check_loop_names(program: Program) -> None:
+    """Refuse an index that is named like a loop that the formats make: over blocks, within them, or
+    over diagonals.
+
+    Raises:
+        SparseError: which.
+    """
+    made: dict[str, str] = {}
+    for access in program.accesses:
+        for index in access.indices:
+            made |= {loop: f"blocks of {index}" for loop in program.loops(index) if loop != index}
+        for number, (_, dimension) in enumerate(program.format(access.tensor).levels):
+            if isinstance(dimension, Diagonal):
+                made[program.loop(access, number)] = f"diagonals of {access.tensor}"
+    for index in dict(program.sizes):
+        if index in made:
+            raise SparseError(
+                f"{index}: expected an index of another name, found one that the loop over "
+                f"{made[index]} has"
+            )
 
 
 def forced_edges(program: Program) -> Iterable[tuple[Edge, str]]:
@@ -97,7 +122,7 @@ def _free_edges(program: Program) -> Iterable[Edge]:
     operands = dict.fromkeys(accesses(program.assignment.expression))
     for access in (*operands, program.assignment.target):
         path = [loop for loops in _path(program, access) for loop in loops]
-        yield from zip(path, path[1:], strict=False)
+        yield from pairwise(path)
 
 
 def _sorted(names: Sequence[str], edges: Sequence[Edge]) -> tuple[str, ...] | None:
@@ -118,6 +143,7 @@ def check_order(program: Program, order: Sequence[str]) -> None:
     Raises:
         SparseError: which.
     """
+    check_loop_names(program)
     check_blocks(program)
     names = loop_variables(program)
     if sorted(order) != sorted(names):
@@ -143,11 +169,3 @@ def append_conflict(program: Program, order: Sequence[str]) -> tuple[str, str] |
             if outer not in kept:
                 return outer, appended
     return None
-
-
-def depends_on_diagonal(access: Access, program: Program) -> bool:
-    """Whether an access is stored by diagonals."""
-    return any(
-        program.loop(access, number).endswith("_diagonal")
-        for number in range(len(program.format(access.tensor).levels))
-    )

@@ -18,7 +18,7 @@ from kernelwright.env.compiler.ir.nodes import Procedure, Var
 from kernelwright.env.compiler.sparse.build import program
 from kernelwright.env.compiler.sparse.format import Format, Mode
 from kernelwright.env.compiler.sparse.lower import lower
-from kernelwright.env.compiler.sparse.notation import Assignment, extents
+from kernelwright.env.compiler.sparse.notation import Assignment, accesses, extents
 from kernelwright.env.compiler.sparse.parse import parse
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 from kernelwright.env.compiler.sparse.storage import SparseTensor
@@ -28,6 +28,7 @@ Runner: TypeAlias = Callable[
     [Procedure, Mapping[str, NDArray[Any]], Mapping[str, int]], Mapping[str, NDArray[Any]]
 ]
 WAYS = ("count", "grow")
+DTYPES = ("float32", "float64")
 
 
 def evaluate(
@@ -53,30 +54,27 @@ def evaluate(
     """
     if way not in WAYS:
         raise SparseError(f"way: expected {' or '.join(WAYS)}, found {way!r}")
+    if guess < 0:
+        raise SparseError(f"guess: expected a number of at least 0, found {guess}")
     assignment = parse(statement) if isinstance(statement, str) else statement
+    name = assignment.target.tensor
+    _check_operands(assignment, operands, structure)
     shapes = {name: tuple(operand.shape) for name, operand in operands.items()}
     formats: dict[str, str | Format] = {
         name: operand.format
         for name, operand in operands.items()
         if isinstance(operand, SparseTensor)
     }
-    name = assignment.target.tensor
     if structure is None:
         formats[name] = target
+    sizes = extents(assignment, shapes)
     made = change(
         program(assignment, formats, order=order, structure=structure, dtype=_dtype(operands))
     )
-    values = {f"{v}_size": n for v, n in extents(assignment, shapes).items()}
+    values = {f"{v}_size": n for v, n in sizes.items()}
     arguments: dict[str, NDArray[Any]] = {}
     for tensor, operand in operands.items():
-        if isinstance(operand, SparseTensor):
-            own = operand.arguments(tensor)
-            for level, _ in made.counts:
-                if f"{level}_crd" in own:
-                    values[f"{level}_size"] = own[f"{level}_crd"].size
-        else:
-            own = {tensor: np.transpose(operand, _modes(made, tensor))}
-        arguments |= own
+        arguments |= _arrays(made, tensor, operand, values)
     shape = tuple(values[f"{v}_size"] for v in assignment.target.indices)
     if made.is_plain(name):
         out = runner(lower(made), arguments, _used(made, values))[name]
@@ -87,6 +85,45 @@ def evaluate(
         found = runner(lower(made), arguments, _used(made, values))[f"{name}_vals"]
         return SparseTensor(like.format, like.shape, like.arrays, found)
     return _assembled(made, arguments, values, shape, way, guess, runner)
+
+
+def _check_operands(
+    assignment: Assignment, operands: Mapping[str, Operand], structure: str | None
+) -> None:
+    """Exactly the operands that the statement names; the structure is that of a sparse one."""
+    expected = dict.fromkeys(access.tensor for access in accesses(assignment.expression))
+    for name in expected:
+        if name not in operands:
+            raise SparseError(f"operands: expected {', '.join(expected)}, found no {name}")
+    for name in operands:
+        if name not in expected:
+            raise SparseError(f"operands: expected {', '.join(expected)}, found {name}, too")
+    for name, operand in operands.items():
+        if not isinstance(operand, SparseTensor | np.ndarray | np.generic):
+            raise SparseError(
+                f"{name}: expected an array or a SparseTensor, found {type(operand).__name__}"
+            )
+    if structure is not None and not isinstance(operands.get(structure), SparseTensor):
+        sparse = [name for name in expected if isinstance(operands[name], SparseTensor)]
+        raise SparseError(
+            f"structure: expected a sparse operand ({', '.join(sparse) or 'there is none'}), "
+            f"found {structure}"
+        )
+
+
+def _arrays(
+    made: Program, tensor: str, operand: Operand, values: dict[str, int]
+) -> dict[str, NDArray[Any]]:
+    """An operand's arrays as the kernel names them; the positions of levels go to ``values``."""
+    if not isinstance(operand, SparseTensor):
+        return {tensor: np.transpose(operand, _modes(made, tensor))}
+    if made.is_plain(tensor):
+        return {tensor: operand.values.reshape(operand.format.extents(operand.shape))}
+    own = operand.arguments(tensor)
+    for level, _ in made.counts:
+        if f"{level}_crd" in own:
+            values[f"{level}_size"] = own[f"{level}_crd"].size
+    return own
 
 
 def _assembled(
@@ -100,12 +137,17 @@ def _assembled(
 ) -> SparseTensor:
     name = made.assignment.target.tensor
     form = made.format(name)
-    own = [level for level, _ in made.counts if level[: len(name)] == name]
-    own = [level for level in own if level[len(name) :].isdecimal()]
+    levels = [f"{name}{number}" for number in range(1, len(form.levels) + 1)]
+    own = [level for level in levels if level in dict(made.counts)]
+    limit = int(np.iinfo(np.dtype(form.index_dtype)).max)
+    _check_capacity(form, limit, "coordinates", {"a mode": max(form.extents(shape), default=0)})
     if way == "count":
         counting = replace(made, assembly="counts", counts=_free(made, own))
         told = runner(lower(counting), arguments, _used(counting, values))[f"{name}_counts"]
-        return _exact(made, arguments, _with_counts(own, name, values, told), shape, runner)
+        counted = _with_counts(own, name, values, told)
+        _check_capacity(form, limit, "positions", {at: counted[f"{at}_size"] for at in own})
+        return _exact(made, arguments, counted, shape, runner)
+    _check_capacity(form, limit, "positions", dict.fromkeys(own, guess))
     tried = {**values, **{f"{level}_size": guess for level in own}}
     guarded = replace(made, assembly="guarded")
     while True:
@@ -113,7 +155,20 @@ def _assembled(
         needed = _with_counts(own, name, tried, out[f"{name}_counts"])
         if all(needed[f"{level}_size"] <= tried[f"{level}_size"] for level in own):
             return _tensor(made, form, shape, out)
-        tried = {k: max(2 * n, needed[k]) if needed[k] > n else n for k, n in tried.items()}
+        _check_capacity(form, limit, "positions", {at: needed[f"{at}_size"] for at in own})
+        tried = {
+            k: min(max(2 * n, needed[k]), limit) if needed[k] > n else n for k, n in tried.items()
+        }
+
+
+def _check_capacity(form: Format, limit: int, what: str, sizes: Mapping[str, int]) -> None:
+    """Refuse more positions or coordinates than the dtype of indices numbers."""
+    for where, size in sizes.items():
+        if size > limit:
+            raise SparseError(
+                f"{form.words}: expected at most {limit} {what} in {form.index_dtype}, found "
+                f"{size} of {where}; take a format of int64"
+            )
 
 
 def _exact(
@@ -177,4 +232,7 @@ def _dtype(operands: Mapping[str, Operand]) -> str:
     if len(found) != 1:
         listed = ", ".join(f"{dtype} ({name})" for dtype, name in found.items()) or "none"
         raise SparseError(f"expected operands of one dtype, found {listed}")
-    return next(iter(found))
+    (dtype,) = found
+    if dtype not in DTYPES:
+        raise SparseError(f"expected operands of {' or '.join(DTYPES)}, found {dtype}")
+    return dtype

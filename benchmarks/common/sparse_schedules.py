@@ -1,0 +1,45 @@
+"""Schedules of sparse kernels whose rows are long: sums in eight lanes, rows of results in
+registers, what rows need next fetched ahead.
+"""
+
+SPMV_LANES = """
+cache_write("y", "i", "register")
+split("j", 8, "", "", "partition")
+rfactor("ji", "P", True)
+set_scope("P", "register")
+vectorize("ji")
+vectorize("ji_start")
+unroll("ji_final")
+"""
+SPMM_ROWS = """
+cache_write("C", "i", "register")
+vectorize("j", 8)
+unroll("jo")
+vectorize("jz", 8)
+unroll("jzo")
+vectorize("C_write_out1", 8)
+unroll("C_write_out1o")
+"""
+SDDMM_LANES = """
+precompute("j", "X(i,k) * Y(j,k)")
+prefetch("Y","j",8)
+unroll("k_ahead")
+split("k", 8)
+rfactor("ki", "P", True)
+set_scope("P", "register")
+set_scope("w", "register")
+unroll("ko")
+vectorize("ki")
+vectorize("ki_start")
+unroll("ki_final")
+"""
+MTTKRP_FACTORED = """
+precompute("j", "T(i,j,k) * D(k,r)", "r")
+set_scope("w", "register")
+vectorize("r", 8)
+unroll("ro")
+vectorize("rz2", 8)
+unroll("rz2o")
+vectorize("r2", 8)
+unroll("r2o")
+"""
