@@ -25,8 +25,8 @@ from kernelwright.evaluators.corpus.specimen import named, read
 from kernelwright.evaluators.corpus.witness import SANITIZERS, WitnessError, observe
 from kernelwright.evaluators.cpu.target import Cpu
 
-# The pipelines and stencils that schedules are about have no written corpus yet, nor have the sparse
-# problems that are written like those that have one.
+# The pipelines and stencils that schedules are about have no written corpus yet, nor have the
+# sparse problems that are written like those that have one.
 WITHOUT = {
     "batched_matmul",
     "block_scores",
