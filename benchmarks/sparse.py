@@ -21,22 +21,22 @@ for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_name] = "1"
 
-import ctypes  # noqa: E402
-import statistics  # noqa: E402
-import subprocess  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Iterator  # noqa: E402
-from typing import Any  # noqa: E402
+import ctypes
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import numpy as np  # noqa: E402
-from sparse_kernels import aligned_copy, csr_matrix, kernel  # noqa: E402
-from table import Row, print_groups  # noqa: E402
+import numpy as np
+from sparse_kernels import aligned_copy, csr_matrix, kernel
+from table import Row, print_groups
 
-from kernelwright.env.compiler.runtime.toolchain import find_toolchain  # noqa: E402
-from kernelwright.env.compiler.sparse.named import parse_format  # noqa: E402
-from kernelwright.env.compiler.sparse.storage import from_dense  # noqa: E402
-from kernelwright.search.figures.table import all_figures  # noqa: E402
+from kernelwright.env.compiler.runtime.toolchain import find_toolchain
+from kernelwright.env.compiler.sparse.named import parse_format
+from kernelwright.env.compiler.sparse.storage import from_dense
+from kernelwright.search.figures.table import all_figures
 
 HAND = Path(__file__).parent / "sparse_loops.c"
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2)
@@ -145,7 +145,7 @@ def figures() -> Iterator[Row]:
 
 
 def spmv() -> Iterator[Row]:
-    """y = A x: the plain loop for short rows, else sums in eight lanes."""
+    """Y = A x: the plain loop for short rows, else sums in eight lanes."""
     library = hand()
     cases = [(4096, d) for d in DENSITIES] + [(65536, d) for d in (0.0001, 0.001, 0.005)]
     for n, density in cases:

@@ -446,6 +446,16 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
+class Followers:
+    """Inputs that hold the elements of others again, as a matrix in a second format: their names,
+    and the inputs with them made anew from the others.
+    """
+
+    names: frozenset[str]
+    made: Callable[[Arrays], Arrays]
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """What is to be computed, and all that a judge needs to know about it.
 
@@ -464,7 +474,8 @@ class Problem:
     may be of besides those that it draws; ``non_finite`` says that NaN and infinity may be
     answers; ``projection`` checks a large output for little. ``constraints`` are rules over its
     knobs, in the language of `env.spaces.expressions`; ``traits`` are what it is beyond its
-    extents, which a recording that states one must share.
+    extents, which a recording that states one must share. ``followers`` are inputs that hold what
+    others do, in another form: who changes inputs changes the others alone.
     """
 
     name: str
@@ -491,6 +502,7 @@ class Problem:
     projection: Projection | None = None
     constraints: tuple[str, ...] = ()
     traits: tuple[tuple[str, Scalar], ...] = ()
+    followers: Followers | None = None
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.stress) - set(STRESSES))
@@ -510,6 +522,14 @@ class Problem:
         _refuse(
             len(set(names)) != len(names), f"problem {self.name}: a tensor is named twice: {names}"
         )
+
+    def is_own(self, tensor: str) -> bool:
+        """Whether an input does not follow from others."""
+        return self.followers is None or tensor not in self.followers.names
+
+    def agreed(self, arrays: Arrays) -> Arrays:
+        """Inputs of which some were changed, with those that follow from them."""
+        return arrays if self.followers is None else self.followers.made(arrays)
 
     @property
     def identity(self) -> str:

@@ -27,6 +27,26 @@ from kernelwright.search.store import MemoryStore
 
 # The problems that a CPU computes; the others are known by a model or by recordings.
 CPU_PROBLEMS = tuple(sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"}))
+# Those with operands in several formats, with small sizes. Their arrays have sizes that are made for
+# one draw, so they have no ranges.
+FORMATTED = {
+    "spmv_formats": {
+        "rows": 9,
+        "cols": 8,
+        "nnz": 20,
+        "formats": ["coo", "bcsr(2,2)", "ell", "dia"],
+    },
+    "spmm": {"rows": 9, "cols": 8, "width": 5, "nnz": 20, "formats": "ell"},
+    "sddmm": {"rows": 9, "cols": 8, "depth": 5, "nnz": 20},
+    "spadd": {"rows": 9, "cols": 8, "nnz": 20},
+    "sparse_mul": {"rows": 9, "cols": 8, "nnz": 20},
+    "spgemm": {"rows": 6, "cols": 8, "inner": 7, "nnz": 12},
+    "mttkrp": {"rows": 5, "cols": 4, "depth": 6, "rank": 3, "nnz": 20},
+    "ttv": {"rows": 5, "cols": 4, "depth": 6, "nnz": 20},
+    "block_scores": {"length": 9, "depth": 4, "block": 3, "per_row": 2},
+    "moe_matmul": {"tokens": 6, "experts": 3, "depth": 4, "width": 5, "block": 2},
+    "paged_scores": {"pages": 3, "memory": 5, "page": 4, "depth": 6},
+}
 
 SPACE = KnobSpace([Knob("a", tuple(range(1, 21))), Knob("b", (1, 2, 3))])
 BASE = knob_candidate({"a": 10, "b": 2})

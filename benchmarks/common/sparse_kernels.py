@@ -1,4 +1,4 @@
-"""Sparse kernels for benchmarks: compiled from a statement and a schedule, called without copies."""
+"""Sparse kernels for benchmarks: a statement and a schedule, compiled and called without copies."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.path import below
 from kernelwright.env.compiler.ir.queries import mentions
+from kernelwright.env.compiler.ir.whiles import written_as_loops
 from kernelwright.env.compiler.machine.affine import flat
 from kernelwright.env.compiler.machine.counting import arithmetic
 from kernelwright.env.compiler.machine.cpu import LOADED_TRIPS
@@ -59,7 +60,7 @@ GREATEST = 256.0
 
 def loop_table(procedure: Procedure, rows: int) -> NDArray[np.float32]:
     """One row a loop in program order, padded with zeros; loops beyond ``rows`` are left away."""
-    nest = read_nest(procedure, LOADED_TRIPS)
+    nest = read_nest(written_as_loops(procedure), LOADED_TRIPS)
     inside = _accesses_inside(nest)
     depths = _entries(nest)
     out = np.zeros((rows, len(LOOP_FEATURES)), dtype=np.float32)
@@ -86,7 +87,7 @@ def loop_table(procedure: Procedure, rows: int) -> NDArray[np.float32]:
 
 def facts(procedure: Procedure, directives: int) -> NDArray[np.float32]:
     """The numbers of the whole nest, and how long its trace is."""
-    nest = read_nest(procedure, LOADED_TRIPS)
+    nest = read_nest(written_as_loops(procedure), LOADED_TRIPS)
     found = loops(procedure)
     stores = list(_placed(procedure.body, ()))
     runs = [math.prod(nest.trips[var] for var in around) for _, around in stores]

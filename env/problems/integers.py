@@ -43,10 +43,12 @@ def integer_inputs(problem: Problem, arrays: Arrays, rng: np.random.Generator) -
     floating = {spec.dtype for spec in problem.tensors if np.dtype(spec.dtype).kind == "f"}
     limit = min((2.0 ** (np.finfo(dtype).nmant + 1) for dtype in floating), default=np.inf)
     for attempt in range(_ATTEMPTS):
-        drawn = {
-            name: _whole(array, attempt, rng) if array.dtype.kind == "f" else array
-            for name, array in arrays.items()
-        }
+        drawn = problem.agreed(
+            {
+                name: _whole(array, attempt, rng) if array.dtype.kind == "f" else array
+                for name, array in arrays.items()
+            }
+        )
         results = problem.reference({name: abs(array) for name, array in drawn.items()})
         for name, result in results.items():
             if not np.array_equal(result, np.rint(result)):

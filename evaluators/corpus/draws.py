@@ -49,7 +49,7 @@ def draws(problem: Problem, workload: Workload, rng: np.random.Generator) -> tup
             key: change(array, rng) if key in floating or not floating else array
             for key, array in like.items()
         }
-        out.append(Draw(name, changed))
+        out.append(Draw(name, problem.agreed(changed)))
     return tuple(out)
 
 

@@ -119,17 +119,18 @@ def stressed(problem: Problem, arrays: Arrays, kind: str, rng: np.random.Generat
         kind: one of `STRESSES`, or ``mixed``.
         rng: chooses.
     """
-    sized = [name for name, array in arrays.items() if array.size]
+    sized = [name for name, array in arrays.items() if array.size and problem.is_own(name)]
     floating = [name for name in sized if arrays[name].dtype.kind == "f"]
     names = floating or sized
     if not names:
         return arrays
     kinds = kinds_of(problem)[1:]
     chosen = {name for name in names if rng.random() < 0.5} or {names[rng.integers(len(names))]}
-    return {
+    changed = {
         name: _changed(array, kind, kinds, rng) if name in chosen else array
         for name, array in arrays.items()
     }
+    return problem.agreed(changed)
 
 
 def _changed(x: Array, kind: str, kinds: tuple[str, ...], rng: np.random.Generator) -> Array:

@@ -2,7 +2,7 @@
 
 One module a section of the list: ``gemm_space`` (A), ``autotuning`` (B), ``polyhedral`` (C but
 its cache misses, and H4), ``time_tiling`` (C2 and C3), ``halide`` (D), ``te_schedules`` (F),
-``sparse_storage`` (G), ``padding`` (H3).
+``sparse_storage`` (G and H5), ``padding`` (H3).
 `SECTIONS` names the functions that compute them.
 """
 

@@ -1,9 +1,26 @@
-"""G1, G3 and G4: what sparse storage looks like, how full results are, and when it is smaller."""
+"""G1, G3, G4 and H5: what sparse storage looks like, how full results are, when it is smaller, and
+what a loop over it visits.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from kernelwright.env.compiler.ir.interpret import interpret
+from kernelwright.env.compiler.ir.nodes import (
+    Block,
+    For,
+    Procedure,
+    Stmt,
+    Store,
+    Tensor,
+    map_statements,
+)
+from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.sparse.build import program
+from kernelwright.env.compiler.sparse.lower import lower
 from kernelwright.env.compiler.sparse.named import parse_format
 from kernelwright.env.compiler.sparse.storage import from_dense, pack
 from kernelwright.search.figures.table import Figure, exact
@@ -15,12 +32,13 @@ EXAMPLE = (
     (0, 0, 0, 0, 4, 0),
 )
 DENSITY = 0.05
+FORMAT = "csr"
 SIZE = 4096
 
 
 def sparse_storage() -> list[Figure]:
-    """Figures G1, G3 and G4."""
-    return [_example(), _densities(), _crossover()]
+    """Figures G1, G3, G4 and H5."""
+    return [_example(), _densities(), _crossover(), _visited()]
 
 
 def _example() -> Figure:
@@ -69,3 +87,43 @@ def _crossover() -> Figure:
     got = f"{each:.0f} B, {100 * without:.0f}%, {100 * with_rows:.2f}%"
     title = "CSR: bytes a nonzero, as large as dense at, with row positions"
     return exact("G4", title, "8 B, 50%, 49.99%", got)
+
+
+def _visited() -> Figure:
+    """The iterations of a dense matrix times a sparse one, element by element."""
+    rng = np.random.default_rng(0)
+    matrix = np.where(rng.random((60, 80)) < DENSITY, 1.0, 0.0)
+    stored = from_dense(parse_format(FORMAT), matrix)
+    product = program("C(i,j) = A(i,j) * B(i,j)", {"B": stored.format}, structure="B")
+    arguments = {"A": np.ones(matrix.shape), **stored.arguments("B")}
+    sizes = {"i_size": 60, "j_size": 80, "B2_size": stored.stored}
+    counted = _counted(lower(product))
+    extents = {name: sizes[name] for name in counted.extents}
+    got = interpret(counted, arguments, extents)["visits"]
+    nonzeros = int(np.count_nonzero(matrix))
+    title = "iterations of dense times CSR by elements: nonzeros + rows"
+    found = f"{got[1]} + {got[0]} = {sum(got)}"
+    return exact("H5", title, f"{nonzeros} + 60 = {nonzeros + 60}", found)
+
+
+def _counted(procedure: Procedure) -> Procedure:
+    """The procedure with the iterations of every loop counted, outer loops first."""
+    loops: list[str] = []
+
+    def seen(node: Stmt) -> Stmt:
+        if not isinstance(node, For):
+            return node
+        loops.insert(0, node.var)
+        return node
+
+    def counting(node: Stmt) -> Stmt:
+        if not isinstance(node, For):
+            return node
+        one = Store("visits", (whole(loops.index(node.var)),), whole(1), "add")
+        return replace(node, body=Block((one, node.body)))
+
+    map_statements(procedure.body, lambda e: e, seen)
+    zeros = [Store("visits", (whole(at),), whole(0)) for at in range(len(loops))]
+    body = Block((*zeros, map_statements(procedure.body, lambda e: e, counting)))
+    visits = Tensor("visits", (whole(len(loops)),), "int64", "output")
+    return replace(procedure, tensors=(*procedure.tensors, visits), body=body)

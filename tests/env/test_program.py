@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_codegen import needs_cc
-from toys import CPU_PROBLEMS
+from toys import CPU_PROBLEMS, FORMATTED
 
 from kernelwright.configs.resolve import resolve
 from kernelwright.env.compiler.errors import ScheduleError
@@ -55,6 +55,7 @@ SIZES = {
     "box4": {"h": 4, "w": 9},
     "unsharp": {"h": 5, "w": 11},
     "pyramid": {"h": 9, "w": 13},
+    **FORMATTED,
 }
 
 

@@ -28,7 +28,7 @@ B_IDS = [f"B{i}" for i in range(1, 11)]
 C_IDS = ["C1", "C4", "C5", "C6", "C7", "H4", "C2", "C3"]
 D_IDS = [f"D{i}" for i in range(1, 6)]
 F_IDS = [f"F{i}" for i in range(1, 9)]
-G_IDS = ["G1", "G3", "G4"]
+G_IDS = ["G1", "G3", "G4", "H5"]
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,7 @@ def test_sparse_figures_follow_matrix_and_format(monkeypatch):
     monkeypatch.setattr(sparse_storage, "DENSITY", 0.06)
     monkeypatch.setattr(sparse_storage, "parse_format", lambda text: parse_format(f"{text}:int64"))
     monkeypatch.setattr(sparse_storage, "EXAMPLE", sparse_storage.EXAMPLE[::-1])
+    monkeypatch.setattr(sparse_storage, "FORMAT", "ell")
     assert not any(f.ok for f in sparse_storage.sparse_storage())
 
 

@@ -18,6 +18,7 @@ from kernelwright.env.compiler.codegen.call import call_text, described
 from kernelwright.env.compiler.codegen.expression import LOOSE
 from kernelwright.env.compiler.codegen.form import check_form
 from kernelwright.env.compiler.codegen.hoist import divisions, named
+from kernelwright.env.compiler.codegen.lane_sums import LaneSum, lane_sum
 from kernelwright.env.compiler.codegen.lanes import LaneStatements
 from kernelwright.env.compiler.codegen.memory import places
 from kernelwright.env.compiler.codegen.temporaries import Temporaries
@@ -135,6 +136,11 @@ class _Statements:
             case For(_, _, _, LoopKind.VECTORIZED):
                 self._lanes.vectorized(node)
             case For(_, _, _, LoopKind.UNROLLED):
+                known = self._expressions
+                found = lane_sum(node, known.registers, known.tensors)
+                if found is not None:
+                    self._lane_sum(found)
+                    return
                 for copy in copies(node):
                     self.statement(copy)
             case For(var, extent, body, LoopKind.PARALLEL):
@@ -142,6 +148,17 @@ class _Statements:
                 self.loop(var, extent, lambda: self._thread(body), pragma)
             case For(var, extent, body, _):
                 self.loop(var, extent, lambda: self.statement(body))
+
+    def _lane_sum(self, found: LaneSum) -> None:
+        """A sum over lanes, where it runs."""
+        with ExitStack() as around:
+            for condition in found.conditions:
+                head = f"if ({self._expressions.scalar(condition, LOOSE)})"
+                around.enter_context(self._writer.braces(head))
+            store = found.store
+            target = self._expressions.element(store.tensor, store.indices)
+            text = self._expressions.lane_sum(found.source, found.registers)
+            self._writer.line(self._writer.store(target, store.tensor, text, store.reduce))
 
     def loop(
         self, var: str, extent: Expr, body: Callable[[], None], pragma: str | None = None
@@ -151,8 +168,8 @@ class _Statements:
             limit = self._expressions.scalar(extent, 11)
             if has_loads(extent):
                 # The body may write what the extent was read from.
-                around.enter_context(self._writer.braces())
                 limit, text = names.extent(var), self._expressions.scalar(extent, LOOSE)
+                around.enter_context(self._writer.scope([limit]))
                 self._writer.line(f"const int64_t {limit} = {text};")
             if pragma is not None:
                 self._writer.line(pragma)

@@ -12,6 +12,7 @@ from kernelwright.env.compiler.codegen import names
 from kernelwright.env.compiler.codegen.choice import is_masked, select_helper
 from kernelwright.env.compiler.codegen.gather import gather_helper
 from kernelwright.env.compiler.codegen.hoist import is_natural
+from kernelwright.env.compiler.codegen.lane_sums import lane_sum_helper
 from kernelwright.env.compiler.codegen.memory import flat
 from kernelwright.env.compiler.codegen.stream import fence_helper, stream_helper
 from kernelwright.env.compiler.ir.dtypes import INTEGERS, ITEM_BYTES, UNSIGNED, whole_range
@@ -199,8 +200,14 @@ class Expressions:
         kind = C_TYPES[tensor.dtype]
         if lanes > 1:
             kind = self.vector_type(tensor.dtype, lanes)
-        found = [names.register(tensor.name, i) for i in range(-(-count // lanes))]
-        return f"{kind} {', '.join(found)};"
+        return f"{kind} {', '.join(self.variables(tensor, count, 'register'))};"
+
+    def variables(self, tensor: Tensor, count: int, memory: str) -> list[str]:
+        """The names in C of a temporary of ``count`` elements."""
+        if memory != "register":
+            return [tensor.name]
+        lanes = self.registers[tensor.name]
+        return [names.register(tensor.name, i) for i in range(-(-count // lanes))]
 
     def _register(self, tensor: str, offset: Expr) -> str:
         """The element at an offset, in the local variable that holds it."""
@@ -232,6 +239,14 @@ class Expressions:
         """The helper that reads the elements at a vector of places."""
         self._helpers.add(gather_helper(dtype, lanes))
         return names.gather(dtype, lanes)
+
+    def lane_sum(self, tensor: str, count: int) -> str:
+        """The sum of all lanes of the first vectors of a temporary in registers."""
+        dtype, lanes = self.tensors[tensor].dtype, self.registers[tensor]
+        self.vector_type(dtype, lanes)
+        self._helpers.add(lane_sum_helper(dtype, lanes))
+        vectors = " + ".join(names.register(tensor, i) for i in range(count))
+        return f"{names.lane_sum(dtype, lanes)}({vectors})"
 
     def _integer_helper(self, op: str, dtype: str) -> str:
         name = names.floor_division(dtype) if op == "floordiv" else names.modulo(dtype)

@@ -49,6 +49,11 @@ def gather(dtype: str, lanes: int) -> str:
     return f"kw_gather_{vector_type(dtype, lanes)}"
 
 
+def lane_sum(dtype: str, lanes: int) -> str:
+    """The helper that adds up the lanes of a vector."""
+    return f"kw_sum_{vector_type(dtype, lanes)}"
+
+
 def floor_division(dtype: str) -> str:
     """The helper for integer division towards minus infinity."""
     return f"kw_floordiv_{dtype}"
@@ -85,8 +90,10 @@ def instruction(name: str) -> str:
 
 
 def register(tensor: str, number: int) -> str:
-    """A local variable that holds elements of a temporary: ``kw_C_register_0``."""
-    return f"kw_{tensor}_{number}"
+    """A local variable that holds elements of a temporary: ``kw_C_register_0``; of one called
+    ``at`` not what is `hoisted`.
+    """
+    return f"kw_{number}_at" if tensor == "at" else f"kw_{tensor}_{number}"
 
 
 def stream(dtype: str, lanes: int) -> str:

@@ -37,7 +37,8 @@ class Temporaries:
         else:
             c_type, count = C_TYPES[tensor.dtype], element_count(tensor)
             assert count is not None
-            with writer.braces():
+            variables = writer.expressions.variables(tensor, count, place.memory)
+            with writer.scope(variables):
                 if place.memory == "stack":
                     aligned = "__attribute__((aligned(64)))"
                     writer.line(f"{c_type} {tensor.name}[{count}] {aligned};")
@@ -63,7 +64,7 @@ class Temporaries:
         """Allocations that last for a statement."""
         writer = self._writer
         self._on_heap |= {tensor.name for tensor in tensors}
-        with writer.braces():
+        with writer.scope([tensor.name for tensor in tensors]):
             for tensor in tensors:
                 c_type, size = C_TYPES[tensor.dtype], simplify(product(tensor.shape))
                 rounded = f"(({writer.expressions.scalar(size)}) * sizeof({c_type}) + 63) / 64 * 64"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kernelwright.env.compiler.codegen.expression import Expressions
@@ -15,7 +15,12 @@ class Writer:
     def __init__(self, procedure: Procedure) -> None:
         self.lines: list[str] = []
         self.expressions = Expressions(procedure)
-        self._level = 0
+        # The variables declared in each block that is open, the function's first.
+        self._declared: list[set[str]] = [set()]
+
+    @property
+    def _level(self) -> int:
+        return len(self._declared) - 1
 
     def line(self, text: str) -> None:
         """Write a line."""
@@ -25,23 +30,39 @@ class Writer:
     def braces(self, head: str = "") -> Iterator[None]:
         """What is written inside stands in braces after ``head``."""
         self.line(f"{head} {{".lstrip())
-        self._level += 1
-        yield
-        self._level -= 1
+        with self._block():
+            yield
         self.line("}")
+
+    @contextmanager
+    def scope(self, variables: Sequence[str]) -> Iterator[None]:
+        """What is written inside declares these variables: in the block at hand, or in one of its
+        own where it has variables of these names, as copies of a statement do.
+        """
+        if self._declared[-1].isdisjoint(variables):
+            self._declared[-1].update(variables)
+            yield
+        else:
+            with self.braces():
+                self._declared[-1].update(variables)
+                yield
+
+    @contextmanager
+    def _block(self) -> Iterator[None]:
+        self._declared.append(set())
+        yield
+        self._declared.pop()
 
     def branch(
         self, condition: str, then: Callable[[], None], otherwise: Callable[[], None]
     ) -> None:
         """Write a choice between what two functions write."""
         self.line(f"if ({condition}) {{")
-        self._level += 1
-        then()
-        self._level -= 1
+        with self._block():
+            then()
         self.line("} else {")
-        self._level += 1
-        otherwise()
-        self._level -= 1
+        with self._block():
+            otherwise()
         self.line("}")
 
     def store(self, target: str, tensor: str, value: str, reduce: str | None) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias, assert_never
 
+from kernelwright.env.types import Directive
+
 ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "pow")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = ("and", "or")
@@ -258,6 +260,10 @@ class Origin(Protocol):
     @property
     def key(self) -> str:
         """A text that no other origin has: what is remembered of one is not told of another."""
+        ...
+
+    def proposals(self) -> tuple[Directive, ...]:
+        """The directives of the front end that one may try next, in a fixed order."""
         ...
 
 

@@ -74,9 +74,9 @@ def _lines(node: Stmt, level: int) -> list[str]:
             note = f"  # {notes}" if notes else ""
             return [f"{pad}{_element(tensor, indices)} {sign} {print_expr(value)}{note}"]
         case For(var, extent, body, kind, apart):
-            notes = [kind.value] if kind is not LoopKind.SERIAL else []
-            notes += ["apart"] if apart else []
-            note = f"  # {', '.join(notes)}" if notes else ""
+            said = [kind.value] if kind is not LoopKind.SERIAL else []
+            said += ["apart"] if apart else []
+            note = f"  # {', '.join(said)}" if said else ""
             return [f"{pad}for {var} in {print_expr(extent)}:{note}", *_lines(body, level + 1)]
         case If(condition, then):
             return [f"{pad}if {print_expr(condition)}:", *_lines(then, level + 1)]

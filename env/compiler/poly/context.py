@@ -17,17 +17,24 @@ from kernelwright.env.compiler.poly.normal import operands
 @dataclass(frozen=True, slots=True)
 class Context:
     """What stays fixed around a statement: extents, loops from the outside in, and the guards that
-    hold there.
+    hold there; ``numbers`` stand for what is read from memory and may be any.
     """
 
     extents: tuple[str, ...] = ()
     loops: tuple[For, ...] = ()
     conditions: tuple[Expr, ...] = ()
+    numbers: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of all that is fixed."""
-        return (*self.extents, *(loop.var for loop in self.loops))
+        return (*self.extents, *(loop.var for loop in self.loops), *self.numbers)
+
+    @property
+    def alone(self) -> Context:
+        """The same names of which nothing is known but that loops and extents are not negative."""
+        loops = tuple(loop.var for loop in self.loops)
+        return Context((*self.extents, *loops), numbers=self.numbers)
 
 
 def context_of(procedure: Procedure, loop: str | None) -> Context:

@@ -23,7 +23,15 @@ from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.poly.distance import carries_nothing, keeps_order
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, limited
-from kernelwright.env.compiler.poly.model import Instance, Model, Position, build_model, isl_name
+from kernelwright.env.compiler.poly.model import (
+    Instance,
+    Model,
+    Position,
+    build_model,
+    changing_tensors,
+    isl_name,
+)
+from kernelwright.env.compiler.poly.opaque import is_opaque, meetings
 from kernelwright.env.compiler.poly.sample import coordinates, iteration_text
 
 
@@ -52,13 +60,29 @@ class Dependences:
         """All pairs, first the one that runs first."""
         # A limit of its own: what is known already must not leave more for the next question.
         with limited("the dependences", MAX_ANSWER_OPERATIONS):
-            writes, reads = self.model.writes(), self.model.reads()
+            order = self.model.order()
+            return self._meet().intersect(order.lex_lt_union_map(order)).coalesce()
+
+    def _meet(self) -> isl.UnionMap:
+        """The pairs of instances that touch one element, one of them writing."""
+        model = self.model
+        changing = changing_tensors(model.instances)
+        opaque = [access for access in model.written if is_opaque(access, changing)]
+        if not opaque:
+            writes, reads = model.writes(), model.reads()
             meet = writes.apply_range(writes.reverse())
             if not reads.is_empty():
                 meet = meet.union(writes.apply_range(reads.reverse()))
                 meet = meet.union(reads.apply_range(writes.reverse()))
-            order = self.model.order()
-            return meet.intersect(order.lex_lt_union_map(order)).coalesce()
+            return meet
+        others = [access for access in model.read if is_opaque(access, changing)]
+        plain = [access for access in model.read if access not in others]
+        writes = model.touched(access for access in model.written if access not in opaque)
+        every = model.writes().union(model.reads())
+        half = writes.apply_range(every.reverse())
+        half = half.union(model.touched(opaque).apply_range(model.touched(plain).reverse()))
+        half = half.union(meetings(model, opaque, [*opaque, *others], changing))
+        return half.union(half.reverse())
 
     @cached_property
     def ordered(self) -> isl.UnionMap:

@@ -5,8 +5,11 @@ Two accesses of a tensor meet where their indices are equal: one linear equation
 distances along the loops around both and the other loop variables. Ranges of the variables are
 narrowed by each equation in turn (bounds consistency; Banerjee, Dependence Analysis for
 Supercomputing, 1988, has the test for one equation), and an equation whose factors share a divisor
-that its number has not is never true. An empty range proves that the two never meet. What is not
-linear is left out, so an answer is "surely" or "not known", and only then is the exact one needed.
+that its number has not is never true. An empty range proves that the two never meet.
+
+Of a term that is not linear only this is known: where the variables in it have not changed, neither
+has it. That goes for memory that nobody writes, too. So an answer is "surely" or "not known", and
+only then is the exact one needed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import TypeAlias
 
 from kernelwright.env.compiler.ir.nodes import Binary, Const, Expr, Load, Var, walk
 from kernelwright.env.compiler.ir.simplify import whole
-from kernelwright.env.compiler.poly.model import Instance, Model, Position
+from kernelwright.env.compiler.poly.model import Instance, Model, Position, changing_tensors
 from kernelwright.env.compiler.poly.narrowing import Factors, Name, System, Term
 from kernelwright.env.compiler.poly.sums import linear
 
@@ -57,7 +60,7 @@ def carries_nothing(model: Model, loop: str) -> bool:
     writes.
     """
     inside = [i for i in model.instances if loop in i.variables]
-    meetings = _meetings(inside)
+    meetings = _meetings(inside, run=loop)
     if meetings is None:
         return False
     for first, second in meetings:
@@ -286,18 +289,14 @@ def _define(system: System, names: Collection[Name], common: frozenset[str]) -> 
         match term:
             case Binary("floordiv" | "mod", left, Const(value, "int64")) if int(value) > 0:
                 inside, divisor = _form(left), int(value)
-                if inside is None or not all(isinstance(each, str) for each in inside.factors):
-                    continue
-                by = whole(divisor)
-                quotient = ("d", Binary("floordiv", left, by))
-                rest = ("d", Binary("mod", left, by))
-                moved: Factors = {("d", v): n for v, n in inside.factors.items() if v in common}
-                system.within(rest, 1 - divisor, divisor - 1)
-                system.equal({**moved, quotient: -divisor, rest: -1}, 0)
-            case _:
-                around = [("d", name) for name in _variables(term) & common]
-                if all(system.ranges.get(name) == (0, 0) for name in around):
-                    system.within(("d", term), 0, 0)
+                if inside is not None and all(isinstance(each, str) for each in inside.factors):
+                    by = whole(divisor)
+                    quotient = ("d", Binary("floordiv", left, by))
+                    rest = ("d", Binary("mod", left, by))
+                    moved: Factors = {("d", v): n for v, n in inside.factors.items() if v in common}
+                    system.within(rest, 1 - divisor, divisor - 1)
+                    system.equal({**moved, quotient: -divisor, rest: -1}, 0)
+        system.function(("d", term), tuple(("d", name) for name in _variables(term) & common))
 
 
 def _plus(total: Factors, name: Name, factor: int) -> None:
@@ -346,12 +345,15 @@ def _last(extent: Expr) -> float:
 
 
 def _meetings(
-    instances: Sequence[Instance], tensor: str | None = None
+    instances: Sequence[Instance], tensor: str | None = None, *, run: str | None = None
 ) -> list[tuple[_Touch, _Touch]] | None:
-    """Pairs of accesses of one tensor, one of which writes; None if there are too many."""
+    """Pairs of accesses of one tensor, one of which writes; None if there are too many. They are
+    asked about for one ``run`` of a loop or for the whole program.
+    """
     by_tensor: dict[str, dict[object, _Touch]] = {}
+    changing = changing_tensors(instances, run)
     for instance in instances:
-        for touch in _touches(instance):
+        for touch in _touches(instance, changing):
             if tensor not in (None, touch.tensor):
                 continue
             indices = tuple(
@@ -371,26 +373,29 @@ def _meetings(
     return found
 
 
-def _touches(instance: Instance) -> Iterator[_Touch]:
+def _touches(instance: Instance, changing: frozenset[str]) -> Iterator[_Touch]:
     store = instance.store
-    forms = tuple(map(_form, store.indices))
+    forms = tuple(_form(index, changing) for index in store.indices)
     yield _Touch(instance, store.tensor, forms, is_write=True, is_load=False)
     extents = [loop.extent for loop in instance.loops]
     for root in (store.value, *store.indices, *instance.conditions, *extents):
         for node in walk(root):
             if isinstance(node, Load):
-                forms = tuple(map(_form, node.indices))
+                forms = tuple(_form(index, changing) for index in node.indices)
                 yield _Touch(instance, node.tensor, forms, is_write=False, is_load=True)
 
 
-def _form(node: Expr) -> _Form | None:
-    """A whole number as a sum, None if it reads memory."""
+def _form(node: Expr, changing: frozenset[str] | None = None) -> _Form | None:
+    """A whole number as a sum, None if it reads ``changing`` tensors (None: any memory)."""
     total = linear(node)
     factors: dict[Term, int] = {}
     for term, factor in total.terms:
         if isinstance(term, Var):
             factors[term.name] = factor
-        elif any(isinstance(part, Load) for part in walk(term)):
+        elif any(
+            isinstance(part, Load) and (changing is None or part.tensor in changing)
+            for part in walk(term)
+        ):
             return None
         else:
             factors[term] = factor

@@ -10,11 +10,11 @@ around its allocation: every iteration has its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import islpy as isl
 
@@ -93,6 +93,10 @@ class Instance:
         )
 
 
+# An instance, a tensor that it touches, and where.
+Access: TypeAlias = tuple[Instance, str, tuple[Expr, ...]]
+
+
 @dataclass(frozen=True)
 class Model:
     """All instances of a procedure, and its extents (isl's parameters)."""
@@ -123,21 +127,30 @@ class Model:
 
     def writes(self, tensor: str | None = None) -> isl.UnionMap:
         """Instance → elements it writes, of one tensor or of all."""
-        found = ((i, i.store.tensor, i.store.indices) for i in self.instances)
-        return self._accesses(access for access in found if tensor in (None, access[1]))
+        return self.touched(access for access in self.written if tensor in (None, access[1]))
 
     def reads(self, tensor: str | None = None) -> isl.UnionMap:
         """Instance → elements it reads, of one tensor or of all; a reduction reads what it
         combines with.
         """
-        found = (access for i in self.instances for access in _reads(i))
-        return self._accesses(access for access in found if tensor in (None, access[1]))
+        return self.touched(access for access in self.read if tensor in (None, access[1]))
 
     def loads(self) -> isl.UnionMap:
         """Instance → elements that its expressions read: not those that it combines with."""
-        return self._accesses(access for i in self.instances for access in _loads(i))
+        return self.touched(access for i in self.instances for access in _loads(i))
 
-    def _accesses(self, accesses: Iterator[tuple[Instance, str, tuple[Expr, ...]]]) -> isl.UnionMap:
+    @property
+    def written(self) -> tuple[Access, ...]:
+        """What instances write."""
+        return tuple((i, i.store.tensor, i.store.indices) for i in self.instances)
+
+    @property
+    def read(self) -> tuple[Access, ...]:
+        """What instances read, with what they combine with."""
+        return tuple(access for i in self.instances for access in _reads(i))
+
+    def touched(self, accesses: Iterable[Access]) -> isl.UnionMap:
+        """Instance → elements of its accesses."""
         parts = []
         for instance, tensor, indices in accesses:
             spans = _spans(instance.loops)
@@ -240,14 +253,14 @@ def _less(var: str, extent: Expr) -> str | None:
     return None if text is None else f"{isl_name(var)} < {text}"
 
 
-def _reads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]]]:
+def _reads(instance: Instance) -> Iterator[Access]:
     store = instance.store
     if store.reduce is not None:
         yield instance, store.tensor, store.indices
     yield from _loads(instance)
 
 
-def _loads(instance: Instance) -> Iterator[tuple[Instance, str, tuple[Expr, ...]]]:
+def _loads(instance: Instance) -> Iterator[Access]:
     store = instance.store
     extents = [loop.extent for loop in instance.loops]
     for root in (store.value, *store.indices, *instance.conditions, *extents):
@@ -298,6 +311,19 @@ def condition_text(node: Expr) -> str | None:
             a, b = affine_text(left), affine_text(right)
             return None if a is None or b is None else f"{a} {_COMPARE[op]} {b}"
     return None
+
+
+def changing_tensors(instances: Iterable[Instance], run: str | None = None) -> frozenset[str]:
+    """The tensors whose elements are not the same numbers throughout, in one ``run`` of a loop or
+    in the whole program: those that instances write, and temporaries that begin anew. The instances
+    are all of those that run meanwhile.
+    """
+    return frozenset(
+        name
+        for each in instances
+        for name, own in ((each.store.tensor, (run,)), *each.private)
+        if run is None or run in own
+    )
 
 
 def mattering(loops: tuple[For, ...], roots: tuple[Expr, ...]) -> tuple[For, ...]:

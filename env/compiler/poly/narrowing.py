@@ -24,15 +24,18 @@ Factors: TypeAlias = dict[Name, int]
 
 @dataclass(slots=True)
 class System:
-    """Equations ``number + sum of factor * variable = 0`` over whole numbers in ranges."""
+    """Equations ``number + sum of factor * variable = 0`` over whole numbers in ranges, and
+    variables that are 0 where all of some others are.
+    """
 
     equations: list[tuple[tuple[tuple[Name, int], ...], int]] = field(default_factory=list)
     ranges: dict[Name, tuple[float, float]] = field(default_factory=dict)
     is_empty: bool = False
+    functions: dict[Name, tuple[Name, ...]] = field(default_factory=dict)
 
     def copy(self) -> System:
         """A system of its own with the same equations and ranges."""
-        return System(list(self.equations), dict(self.ranges), self.is_empty)
+        return System(list(self.equations), dict(self.ranges), self.is_empty, dict(self.functions))
 
     def equal(self, factors: Factors, number: int) -> None:
         """Ask that a sum is 0."""
@@ -43,6 +46,12 @@ class System:
         if number % gcd(*(factor for _, factor in terms)):
             self.is_empty = True
         self.equations.append((terms, number))
+
+    def function(self, value: Name, arguments: tuple[Name, ...]) -> None:
+        """Say that a variable is 0 where some others are: the distance between the values of a
+        function where those of its arguments are the others.
+        """
+        self.functions[value] = arguments
 
     def within(self, name: Name, low: float, high: float) -> None:
         """Ask that a variable is in a range."""
@@ -57,6 +66,9 @@ class System:
             if self.is_empty:
                 return True
             before = dict(self.ranges)
+            for value, arguments in self.functions.items():
+                if all(self.ranges.get(name) == (0, 0) for name in arguments):
+                    self.within(value, 0, 0)
             for terms, number in self.equations:
                 self._narrow(terms, number)
                 if self.is_empty:

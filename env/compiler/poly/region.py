@@ -138,7 +138,7 @@ def region_of(
             if low.dim_has_lower_bound(isl.dim_type.set, 0) and high.dim_has_upper_bound(
                 isl.dim_type.set, 0
             ):
-                plain = partial(_ends, found, axis, size, Context(around.parameters))
+                plain = partial(_ends, found, axis, size, around.alone)
                 intervals.append(_interval((low, high), plain, context, around))
                 continue
             reason = f"axis {axis} of {tensor.name} has no affine bounds"
@@ -223,7 +223,7 @@ def interval_of(
         return None
 
     def plain() -> tuple[isl.Set, isl.Set]:
-        free = values_over(loops, conditions, (linear(index),), Context(around.parameters))
+        free = values_over(loops, conditions, (linear(index),), around.alone)
         return free, free
 
     return _interval((values, values), plain, context, around)
@@ -345,8 +345,8 @@ def _most(extent: isl.PwAff, around: Context) -> Expr:
     if constant.is_int():
         return whole(constant.to_python())
     extents = context_set(around.extents, [f"0 <= {isl_name(name)}" for name in around.extents])
-    for loop in around.loops:
-        place = sizes.find_dim_by_name(isl.dim_type.param, isl_name(loop.var))
+    for name in (*(loop.var for loop in around.loops), *around.numbers):
+        place = sizes.find_dim_by_name(isl.dim_type.param, isl_name(name))
         if place >= 0:
             sizes = sizes.project_out(isl.dim_type.param, place, 1)
     sizes = sizes.coalesce()

@@ -13,7 +13,7 @@ from kernelwright.env.compiler.ir.nodes import (
 from kernelwright.env.compiler.ir.printer import print_expr
 from kernelwright.env.compiler.ir.queries import writes
 from kernelwright.env.compiler.poly.definedness import is_defined
-from kernelwright.env.compiler.poly.region import Region, region_of
+from kernelwright.env.compiler.poly.region import Region
 from kernelwright.env.compiler.schedule.access import (
     check_scope,
     find_tensor,
@@ -29,6 +29,7 @@ from kernelwright.env.compiler.schedule.buffer import (
     no_barriers,
     whole_box,
 )
+from kernelwright.env.compiler.schedule.chosen import region_at
 from kernelwright.env.compiler.schedule.edit import taken_names
 from kernelwright.env.compiler.schedule.layout import Layout, row_major
 from kernelwright.env.compiler.schedule.site import (
@@ -106,7 +107,7 @@ def read_through(
     if writes(site.statement, tensor.name):
         reason = f"an iteration of {loop} writes {tensor.name} too, and would read an old copy"
         raise ScheduleError(op, f"{reason}; cache_write copies back what it writes")
-    box = region_of(site.statement, tensor, site.around, writes=False)
+    box = region_at(site, tensor, procedure, writes=False)
     if box is None:
         raise ScheduleError(op, f"expected reads of {tensor.name} in {_where(loop)}, found none")
     box = whole_box(tensor) if loop == ROOT else box
@@ -159,7 +160,7 @@ def cache_write(
     check_scope(op, scope)
     new = new_tensor_name(op, procedure, name, f"{tensor}_write")
     site = whole_life(op, procedure, found) if loop == ROOT else loop_body(op, procedure, loop)
-    box = _written_box(op, site, found, loop)
+    box = _written_box(op, procedure, site, found, loop)
     box = whole_box(found) if loop == ROOT else box
     buffer = _buffer(op, procedure, site, found, box, new, scope, row_major(len(found.shape)))
     return _written_through(op, site, buffer, None)
@@ -210,10 +211,10 @@ def scalar_replacement(procedure: Procedure, tensor: str, loop: str) -> Procedur
     new = new_tensor_name(op, procedure, "", f"{tensor}_register")
     written = writes(site.statement, tensor)
     if written:
-        box = _written_box(op, site, found, loop)
+        box = _written_box(op, procedure, site, found, loop)
     else:
         check_visible(op, site, found)
-        read = region_of(site.statement, found, site.around, writes=False)
+        read = region_at(site, found, procedure, writes=False)
         if read is None:
             raise ScheduleError(op, f"expected accesses of {tensor} in loop {loop}, found none")
         box = read
@@ -265,12 +266,12 @@ def _buffer(
     return Buffer(temporary, tensor.name, box, layout, site.around.loops, taken)
 
 
-def _written_box(op: str, site: Site, tensor: Tensor, loop: str) -> Region:
+def _written_box(op: str, procedure: Procedure, site: Site, tensor: Tensor, loop: str) -> Region:
     if tensor.role == "input" or not writes(site.statement, tensor.name):
         raise ScheduleError(op, f"expected writes of {tensor.name} in {_where(loop)}, found none")
     check_visible(op, site, tensor)
     no_barriers(op, site.statement, tensor.name)
-    box = region_of(site.statement, tensor, site.around)
+    box = region_at(site, tensor, procedure)
     if box is None:
         raise ScheduleError(op, f"no write of {tensor.name} in {_where(loop)} ever runs")
     return box

@@ -86,13 +86,14 @@ def _is_fixed(read: Expr, node: Stmt, own: set[str]) -> bool:
 
 def replaced(node: Stmt, values: Mapping[Expr, Expr]) -> Stmt:
     """A statement with some expressions in the place of others."""
+    return map_statements(node, lambda each: put(each, values))
 
-    def put(part: Expr) -> Expr:
-        if part in values:
-            return values[part]
-        below = children(part)
-        new = tuple(put(child) for child in below)
-        changed = any(a is not b for a, b in zip(new, below, strict=True))
-        return rebuild(part, new) if changed else part
 
-    return map_statements(node, put)
+def put(node: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """An expression with some expressions in the place of others."""
+    if node in values:
+        return values[node]
+    below = children(node)
+    new = tuple(put(child, values) for child in below)
+    changed = any(a is not b for a, b in zip(new, below, strict=True))
+    return rebuild(node, new) if changed else node

@@ -1,5 +1,5 @@
 """What one may try next: for every directive the ones that might follow a procedure, by its loops
-and tensors alone.
+and tensors alone; of a front end's directives what its statement proposes.
 
 Nothing here is proved: a proposal is well formed and names what is there, and the directive itself
 says whether it is legal. `PROPOSALS` has a row for every directive; searches that walk from
@@ -27,6 +27,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.path import next_inside
 from kernelwright.env.compiler.ir.queries import loads, stores, temporaries, tensors_of
+from kernelwright.env.compiler.schedule import FRONT_END_DIRECTIVES
 from kernelwright.env.compiler.schedule.edit import constant_extent
 from kernelwright.env.compiler.schedule.instructions import INSTRUCTIONS
 from kernelwright.env.compiler.schedule.kind import LANES, MAX_UNROLL
@@ -44,6 +45,9 @@ def proposals(procedure: Procedure, op: str) -> Proposals:
     Raises:
         KeyError: if there is no such directive.
     """
+    if op in FRONT_END_DIRECTIVES:
+        offered = () if procedure.origin is None else procedure.origin.proposals()
+        return iter([each for each in offered if each.op == op])
     return PROPOSALS[op](procedure)
 
 

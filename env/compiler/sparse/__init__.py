@@ -9,6 +9,10 @@ Kamil, Chou, Lugato and Amarasinghe, The Tensor Algebra Compiler, OOPSLA 2017).
     scipy_matrices  matrices of scipy.sparse in and out
     concrete     foralls in an order, where and sequence: what directives rewrite
     lattice      which operands a loop merges, and what is left where some have ended
-    lower        concrete notation into loops
+    lower        concrete notation into loops: statements; `iterate` (levels at a variable), `loops`
+                 (of one iterator), `merge` (of several), `values`, `writes`
+    assemble     a sparse target while it is written; `gather`, workspaces with lists; `shared`, the
+                 structure of an operand
+    run          a statement on tensors
     directives   formats, loop order, workspaces, loops over positions, each checked
 """

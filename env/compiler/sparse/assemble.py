@@ -21,19 +21,16 @@ from kernelwright.env.compiler.ir.nodes import (
     For,
     If,
     Load,
-    Select,
     Stmt,
     Store,
-    Tensor,
     Var,
-    While,
 )
-from kernelwright.env.compiler.ir.simplify import FALSE, whole
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.bound import Bound, Place
 from kernelwright.env.compiler.sparse.levels.base import Level, minus, one_after, plus, times
-from kernelwright.env.compiler.sparse.minted import Minted
+from kernelwright.env.compiler.sparse.minted import Minted, scalar
 from kernelwright.env.compiler.sparse.notation import Access, access_text
-from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
+from kernelwright.env.compiler.sparse.program import Program, SparseError
 
 
 class Assembly:
@@ -48,7 +45,6 @@ class Assembly:
         self._skips_parents = False
         self._starts: list[str] = []
         self._counters: dict[int, str] = {}
-        self._listed: dict[str, _Names] = {}
         if self.is_appended:
             for number, kind in enumerate(self._kinds):
                 if not kind.full and not kind.appends:
@@ -58,10 +54,6 @@ class Assembly:
                     )
                 if not kind.full and not kind.branchless:
                     self._counters[number] = names.new(f"{self.target.tensor}{number + 1}_next")
-        for space in program.workspaces:
-            if space.listed:
-                parts = (f"{space.name}_{part}" for part in ("used", "list", "count"))
-                self._listed[space.name] = _Names(*map(names.new, parts))
 
     @property
     def _kinds(self) -> list[Level]:
@@ -257,12 +249,9 @@ class Assembly:
             after += self._told()
         out: Stmt = Block((*before, body, *after)) if before or after else body
         for name in self._starts:
-            out = Allocate(_scalar(name), out)
+            out = Allocate(scalar(name), out)
         for counter in self._counters.values():
-            out = Allocate(_scalar(counter), Block((Store(counter, (), whole(0)), out)))
-        for space in self.program.workspaces:
-            if space.listed:
-                out = self._with_lists(space, out)
+            out = Allocate(scalar(counter), Block((Store(counter, (), whole(0)), out)))
         return out
 
     def _ends(self, number: int) -> tuple[list[Stmt], list[Stmt]]:
@@ -331,117 +320,3 @@ class Assembly:
         while last + 1 < len(self._kinds) and self._kinds[last + 1].branchless:
             last += 1
         return list(range(number, last + 1))
-
-    # ---- workspaces
-
-    def workspace(self, space: Workspace, producer: Stmt, consumer: Stmt) -> Stmt:
-        """Both statements around a workspace."""
-        if not space.listed:
-            shape = tuple(self.program.size(index) for index in space.indices)
-            tensor = Tensor(space.name, shape, self.program.dtype)
-            return Allocate(tensor, Block((producer, consumer)))
-        names = self._listed[space.name]
-        reset = Store(names.count, (), whole(0))
-        return Block((reset, producer, self._sorted(space), consumer))
-
-    def _with_lists(self, space: Workspace, body: Stmt) -> Stmt:
-        names = self._listed[space.name]
-        size = self.program.size(space.indices[0])
-        k = self.names.new("u")
-        clear = For(k, size, Store(names.used, (Var(k),), Const(False, "bool")))
-        out: Stmt = Block((clear, body))
-        out = Allocate(_scalar(names.count), out)
-        out = Allocate(Tensor(names.list, (size,), "int64", "temporary", "heap"), out)
-        out = Allocate(Tensor(names.used, (size,), "bool", "temporary", "heap"), out)
-        dtype = self.program.dtype
-        return Allocate(Tensor(space.name, (size,), dtype, "temporary", "heap"), out)
-
-    def insert(self, space: Workspace, indices: tuple[Expr, ...], value: Expr) -> Stmt:
-        """Add a value to an element, which is put on the list when it is first met."""
-        names = self._listed[space.name]
-        count = Load(names.count, ())
-        first = Block(
-            (
-                Store(names.used, indices, Const(True, "bool")),
-                Store(names.list, (count,), indices[0]),
-                Store(names.count, (), whole(1), "add"),
-                Store(space.name, indices, Const(0.0, self.program.dtype)),
-            )
-        )
-        is_new = Binary("eq", Load(names.used, indices), FALSE)
-        return Block((If(is_new, first), Store(space.name, indices, value, "add")))
-
-    def listed_count(self, space: Workspace) -> Expr:
-        """How many elements are in use."""
-        return Load(self._listed[space.name].count, ())
-
-    def listed_coordinate(self, space: Workspace, k: Expr) -> Expr:
-        """The k-th coordinate in use."""
-        return Load(self._listed[space.name].list, (k,))
-
-    def cleared(self, space: Workspace, coordinate: Expr) -> Stmt:
-        """An element goes out of use."""
-        return Store(self._listed[space.name].used, (coordinate,), Const(False, "bool"))
-
-    def _sorted(self, space: Workspace) -> Stmt:
-        """The list in order: by a walk through all coordinates where many are in use, else by
-        Shell's sort (with gaps that are halved).
-        """
-        names = self._listed[space.name]
-        size = self.program.size(space.indices[0])
-        count = Load(names.count, ())
-        is_crowded = Binary("lt", size, Binary("mul", count, whole(16)))
-        j, new = self.names.new("u"), self.names.new
-        keep = Block(
-            (
-                Store(names.list, (count,), Var(j)),
-                Store(names.count, (), whole(1), "add"),
-            )
-        )
-        walk = For(j, size, If(Load(names.used, (Var(j),)), keep))
-        rebuilt = Block((Store(names.count, (), whole(0)), walk))
-        gap, at, back, moving = new("gap"), new("at"), new("back"), new("moving")
-        g, b, m = Load(gap, ()), Load(back, ()), Load(moving, ())
-        before = minus(b, g)
-        greater = Binary("lt", m, Load(names.list, (before,)))
-        shift = Block(
-            (
-                Store(names.list, (b,), Load(names.list, (before,))),
-                Store(back, (), before),
-            )
-        )
-        insert = Block(
-            (
-                Store(moving, (), Load(names.list, (plus(g, Var(at)),))),
-                Store(back, (), plus(g, Var(at))),
-                While(Select(Binary("le", g, b), greater, FALSE), shift),
-                Store(names.list, (b,), m),
-            )
-        )
-        halve = Store(gap, (), Binary("floordiv", g, whole(2)))
-        passes = While(Binary("lt", whole(0), g), Block((For(at, minus(count, g), insert), halve)))
-        start = Store(gap, (), Binary("floordiv", count, whole(2)))
-        sort: Stmt = Block((start, passes))
-        for name in (gap, back, moving):
-            sort = Allocate(_scalar(name), sort)
-        crowded = self.names.new(f"{space.name}_crowded")
-        flag = Load(crowded, ())
-        both = Block(
-            (
-                Store(crowded, (), is_crowded),
-                If(flag, rebuilt),
-                If(Binary("eq", flag, FALSE), sort),
-            )
-        )
-        return Allocate(_scalar(crowded, "bool"), both)
-
-
-class _Names:
-    """The arrays of a workspace that keeps a list."""
-
-    def __init__(self, used: str, listed: str, count: str) -> None:
-        self.used, self.list, self.count = used, listed, count
-
-
-def _scalar(name: str, dtype: str = "int64") -> Tensor:
-    return Tensor(name, (), dtype, "temporary", "register")

@@ -30,11 +30,20 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import FALSE, whole
 from kernelwright.env.compiler.sparse.bound import Bound, Place
-from kernelwright.env.compiler.sparse.concrete import Assign, Concrete, Forall, assigns
+from kernelwright.env.compiler.sparse.concrete import (
+    Assign,
+    Concrete,
+    Forall,
+    assigns,
+    restricted,
+)
 from kernelwright.env.compiler.sparse.format import Mode
+from kernelwright.env.compiler.sparse.iterate import read
 from kernelwright.env.compiler.sparse.levels.base import Site, one_after, plus, times
 from kernelwright.env.compiler.sparse.notation import Access
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
+from kernelwright.env.compiler.sparse.values import where_is
+from kernelwright.env.compiler.sparse.writes import zero
 
 if TYPE_CHECKING:
     from kernelwright.env.compiler.sparse.lower import Lowering
@@ -81,6 +90,12 @@ def _rows(program: Program, tensor: str) -> _Rows:
     for each in assigns(inner):
         if each.target != target or not each.accumulate:
             raise SparseError(f"expected a sum over {column} in {target.tensor} alone")
+    # Nothing else is visited: elsewhere there must be nothing to add.
+    if restricted(inner, (access,)) is not None:
+        raise SparseError(f"expected {tensor} in every product, found one without it")
+    for loop in (row, column):
+        if loop in dict(program.blocks_of):
+            raise SparseError(f"expected forall {loop} whole, found it in blocks")
     return _Rows(access, row, column, inner.body)
 
 
@@ -106,8 +121,8 @@ def balanced_loops(lowering: Lowering) -> Stmt:
     )
     lowering.program = program
     bound = Bound(program).located(program.accesses).with_coordinate(index, Var(part))
-    zeros = lowering.zero(target, bound)
-    clear = lowering.zero(kept, bound)
+    zeros = zero(lowering, target, bound)
+    clear = zero(lowering, kept, bound)
     site = program.site(rows.access, 1)
     end = site.load("pos", program.extent(rows.row))
     length = Binary("floordiv", plus(end, whole(parts - 1)), whole(parts))
@@ -117,7 +132,7 @@ def balanced_loops(lowering: Lowering) -> Stmt:
     def element(place: Access) -> Stmt:
         now = bound.with_place(rows.access, Place(2, here)).with_coordinate(rows.row, rowed)
         now = now.with_coordinate(rows.column, site.load("crd", here))
-        now = now.located(lowering.read(rows.body), but=(rows.access,))
+        now = now.located(read(program, rows.body), but=(rows.access,))
         body = _redirected(rows.body, target, place)
         return lowering.statement(body, now, pending=False, target=place)
 
@@ -154,8 +169,11 @@ def balanced_loops(lowering: Lowering) -> Stmt:
         body = Allocate(Tensor(scalar, (), "int64", "temporary", "register"), body)
     cut = For(part, whole(parts), body, apart=True)
     again = names.new("part")
-    added = _added(lowering, target, carry, Load(begins, (Var(again),)), Var(again))
-    out: Stmt = Block((*zeros, cut, For(again, whole(parts), added)))
+    rowed_again = bound.with_coordinate(rows.row, Load(begins, (Var(again),)))
+    added = _added(lowering, target, kept, rowed_again.with_coordinate(index, Var(again)))
+    # Where nothing is stored there may be no row at all.
+    combined = If(Binary("lt", whole(0), end), For(again, whole(parts), added))
+    out: Stmt = Block((*zeros, cut, combined))
     shape = (whole(parts), *(program.size(index) for index in rest))
     out = Allocate(Tensor(carry, shape, program.dtype, "temporary", "heap"), out)
     return Allocate(Tensor(begins, (whole(parts),), "int64", "temporary", "heap"), out)
@@ -196,16 +214,15 @@ def _bisection(lowering: Lowering, site: Site, row: str, first: Expr, rows: Expr
     return search
 
 
-def _added(lowering: Lowering, target: Access, carry: str, row: Expr, part: Expr) -> Stmt:
+def _added(lowering: Lowering, target: Access, carry: Access, bound: Bound) -> Stmt:
     """A carry added to its row."""
     loops: list[tuple[str, Expr]] = []
-    indices: list[Expr] = []
     for index in target.indices[1:]:
         name = lowering.names.new(f"{index}c")
         loops.append((name, lowering.program.size(index)))
-        indices.append(Var(name))
-    value = Load(carry, (part, *indices))
-    out: Stmt = Store(target.tensor, (row, *indices), value, "add")
+        bound = bound.with_coordinate(index, Var(name))
+    value = Load(*where_is(carry, bound))
+    out: Stmt = Store(*where_is(target, bound), value, "add")
     for name, extent in reversed(loops):
         out = For(name, extent, out)
     return out

@@ -23,12 +23,15 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.ir.simplify import FALSE, whole
 from kernelwright.env.compiler.sparse.bound import Place
+from kernelwright.env.compiler.sparse.iterate import coordinate, count, position
 from kernelwright.env.compiler.sparse.lattice import FULL, Point
 from kernelwright.env.compiler.sparse.levels.base import one_after, plus, times
+from kernelwright.env.compiler.sparse.loops import at
 from kernelwright.env.compiler.sparse.program import SparseError
 
 if TYPE_CHECKING:
-    from kernelwright.env.compiler.sparse.lower import Inside, Lowering
+    from kernelwright.env.compiler.sparse.loops import Inside
+    from kernelwright.env.compiler.sparse.lower import Lowering
 
 
 def blocked_loop(lowering: Lowering, inside: Inside, merged: tuple[Point, ...], size: int) -> Stmt:
@@ -49,7 +52,7 @@ def blocked_loop(lowering: Lowering, inside: Inside, merged: tuple[Point, ...], 
     if only == FULL:
         name = lowering.names.new(var)
         value = plus(first, Var(name))
-        body = lowering.at(inside, inside.bound, value, merged[0])
+        body = at(lowering, inside, inside.bound, value, merged[0])
         return For(block, blocks, For(name, whole(size), If(Binary("lt", value, extent), body)))
     number = inside.steps.get(only)
     if number is None or not (
@@ -61,17 +64,17 @@ def blocked_loop(lowering: Lowering, inside: Inside, merged: tuple[Point, ...], 
         )
     counter = lowering.names.new(f"{var}{only.tensor}")
     k = Load(counter, ())
-    position = lowering.position(only, number, inside.bound, k)
-    value = lowering.coordinate(only, number, inside.bound, position)
-    now = inside.bound.with_place(only, Place(number + 1, position))
-    left: Expr = Binary("lt", k, lowering.count(only, number, inside.bound))
+    here = position(only, number, inside.bound, k)
+    value = coordinate(only, number, inside.bound, here)
+    now = inside.bound.with_place(only, Place(number + 1, here))
+    left: Expr = Binary("lt", k, count(only, number, inside.bound))
     there = program.level(only, number).present(
-        inside.bound.site(only, number), inside.bound.place(only).position, position
+        inside.bound.site(only, number), inside.bound.place(only).position, here
     )
     if there is not None:
         left = Select(left, there, FALSE)
     within = Binary("lt", value, times(one_after(Var(block)), whole(size)))
-    body = lowering.at(inside, now, value, merged[0])
+    body = at(lowering, inside, now, value, merged[0])
     step = Store(counter, (), whole(1), "add")
     loop = For(block, blocks, While(Select(left, within, FALSE), Block((body, step))))
     scalar = Tensor(counter, (), "int64", "temporary", "register")

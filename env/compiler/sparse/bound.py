@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from kernelwright.env.compiler.ir.nodes import Binary, Expr
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.simplify import simplify, whole
 from kernelwright.env.compiler.sparse.levels.base import Site, minus, plus, times
 from kernelwright.env.compiler.sparse.notation import Access
 from kernelwright.env.compiler.sparse.program import Program
@@ -104,10 +104,17 @@ class Bound:
         return out
 
     def guard(self, loop: str) -> Expr | None:
-        """The condition under which the coordinate that a loop completes is within its mode."""
+        """The condition under which the coordinate that a loop completes is within its mode; None
+        where it always is.
+        """
         for variable, size in self.program.sizes:
             block = self.program.block(variable)
-            if block and loop in self.program.loops(variable):
+            if block and loop in self.program.loops(variable) and _overhangs(size, block):
                 value = self.index(variable)
                 return None if value is None else Binary("lt", value, size)
         return None
+
+
+def _overhangs(size: Expr, block: int) -> bool:
+    """Whether the last block of a mode may reach beyond it."""
+    return simplify(Binary("mod", size, whole(block))) != whole(0)

@@ -40,9 +40,12 @@ from kernelwright.env.compiler.sparse.notation import (
     Sub,
     accesses,
 )
+from kernelwright.env.compiler.sparse.values import element
+from kernelwright.env.compiler.sparse.writes import store
 
 if TYPE_CHECKING:
-    from kernelwright.env.compiler.sparse.lower import Inside, Lowering
+    from kernelwright.env.compiler.sparse.loops import Inside
+    from kernelwright.env.compiler.sparse.lower import Lowering
 
 
 def branch_free(
@@ -74,12 +77,12 @@ def branch_free(
     loads: list[Stmt] = []
     for access in tests:
         values[access] = lowering.names.new(f"{inside.var}{access.tensor}_value")
-        loads.append(Store(values[access], (), lowering.element(access, bound)))
+        loads.append(Store(values[access], (), element(access, bound)))
     zero = Const(0.0, program.dtype)
     operands = {a: Select(tests[a], Load(values[a], ()), zero) for a in tests}
     value = _value(body.expression, operands, program.dtype)
-    store = lowering.store(inside.target, here, value, "add" if body.accumulate else None)
-    out: Stmt = Block((*loads, *opening, store, *after))
+    added = store(lowering, inside.target, here, value, "add" if body.accumulate else None)
+    out: Stmt = Block((*loads, *opening, added, *after))
     if (guard := here.guard(inside.var)) is not None:
         out = If(guard, out)
     for name in values.values():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from kernelwright.env.compiler.ir.nodes import Const, Expr, Var
 from kernelwright.env.compiler.ir.simplify import whole
@@ -17,6 +18,7 @@ from kernelwright.env.compiler.sparse.concrete import (
     Forall,
     InOrder,
     Where,
+    assigns,
     concretize,
 )
 from kernelwright.env.compiler.sparse.format import Format
@@ -28,6 +30,11 @@ from kernelwright.env.compiler.sparse.order import (
     default_order,
 )
 from kernelwright.env.compiler.sparse.parse import check, parse
+from kernelwright.env.compiler.sparse.pattern import (
+    check_format_pattern,
+    check_values_alike,
+    summed_inside,
+)
 from kernelwright.env.compiler.sparse.program import (
     Program,
     SparseError,
@@ -50,8 +57,8 @@ def program(
     """A program, ready to be lowered.
 
     Tensors without a format are dense. ``sizes`` are those of index variables and ``counts`` the
-    numbers of positions by level (``A2``); what is not given is an extent of the kernel: ``i_size``,
-    ``A2_size``. ``structure`` names an operand whose levels the target shares.
+    numbers of positions by level (``A2``); what is not given is an extent of the kernel:
+    ``i_size``, ``A2_size``. ``structure`` names an operand whose levels the target shares.
 
     Raises:
         NotationError, FormatError: if text is wrong.
@@ -82,23 +89,39 @@ def restored(made: Program, tensor: str, form: Format) -> Program:
     """The program with a tensor stored in another format, its loops in the order that follows.
 
     Raises:
-        SparseError: if the loops were changed already, or the formats do not go together.
+        SparseError: if the loops were changed already, the result shares the tensor's levels and
+            would be stored otherwise, or the formats do not go together.
     """
-    plain = ordered(made)
-    if plain.concrete != made.concrete:
+    is_plan_of_formats = ordered(made).concrete == made.concrete
+    if not is_plan_of_formats or made.balanced is not None or made.blocks_of:
         raise SparseError("expected formats to be chosen before the loops are changed")
+    target = made.assignment.target.tensor
+    if made.structure is not None and tensor == target:
+        raise SparseError(f"{tensor} shares the levels of {made.structure}: choose its format")
+    check_format_pattern(made, tensor, form)
     formats = {**dict(made.formats), tensor: form}
-    if dict(made.choices).get(tensor) is not None:
+    if made.structure == tensor:
+        formats[target] = form
+    if made.choices or made.interface is not None:
+        if made.structure == tensor:
+            check_values_alike(made, tensor, form)
         return ordered(replace(made, formats=tuple(formats.items())))
-    fixed = {name: n.value for name, n in (*made.sizes, *made.counts) if isinstance(n, Const)}
-    sizes = {name: int(fixed[name]) for name, _ in made.sizes if name in fixed}
+    sizes = {name: int(n.value) for name, n in made.sizes if isinstance(n, Const)}
+    own = {f"{tensor}{number + 1}" for number in range(len(made.format(tensor).levels))}
     counts = {
-        level: int(fixed[level])
-        for level, _ in made.counts
-        if level in fixed and level.rstrip("0123456789") != tensor
+        level: int(n.value) for level, n in made.counts if isinstance(n, Const) and level not in own
     }
     bare = _bare(made.assignment, formats, sizes, counts, made.dtype, made.structure, made.name)
-    return ordered(bare)
+    return replace(ordered(bare), assembly=made.assembly)
+
+
+def new_workspace(made: Program) -> str:
+    """A name for a workspace that nothing of the program has: ``w``, ``w2``, ``w3``."""
+    taken = {made.name, *made.extents, *(each.name for each in made.workspaces)}
+    taken |= {name for name, _ in (*made.formats, *made.sizes)}
+    taken |= {tensor.name for tensor in made.interface or made.arguments()}
+    numbered = (f"w{number}" if number > 1 else "w" for number in count(1))
+    return next(name for name in numbered if name not in taken)
 
 
 def gathered(made: Program, var: str) -> Program:
@@ -114,11 +137,22 @@ def gathered(made: Program, var: str) -> Program:
     if not loops or loops[-1] != var or made.loops(var) != (var,):
         last = loops[-1] if loops else "none"
         raise SparseError(
-            f"workspace: expected the last index by which {access_text(target)} is stored ({last}), "
-            f"not blocked, found {var}"
+            f"workspace: expected the last index by which {access_text(target)} is stored "
+            f"({last}), not blocked, found {var}"
         )
-    taken = {name for name, _ in made.formats} | {each.name for each in made.workspaces}
-    name = next(n for n in ("w", *(f"w{k}" for k in range(2, 99))) if n not in taken)
+    gathered_in = [each.target.tensor for each in assigns(made.concrete)]
+    for known in made.workspaces:
+        if known.listed and known.name in gathered_in:
+            raise SparseError(
+                f"workspace: expected a result that is not gathered yet, found {known.name}"
+            )
+    inside = [summed for kept, summed in sorted(summed_inside(made)) if kept == var]
+    if inside:
+        raise SparseError(
+            f"workspace: expected forall {inside[0]}, which is summed, outside of forall {var}, "
+            f"since {target.tensor} would store other elements, found it inside"
+        )
+    name = new_workspace(made)
     space = Workspace(name, (var,), listed=True)
     outer = loops[:-1]
     inner = Access(name, (var,))

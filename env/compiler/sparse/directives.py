@@ -7,19 +7,25 @@ threads over rows) is done to the loops afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kernelwright.env.compiler.errors import ScheduleError, did_you_mean
 from kernelwright.env.compiler.ir.nodes import Procedure
-from kernelwright.env.compiler.sparse.build import gathered, ordered, restored
+from kernelwright.env.compiler.sparse.build import (
+    gathered,
+    new_workspace,
+    ordered,
+    restored,
+)
 from kernelwright.env.compiler.sparse.format import Format, FormatError
 from kernelwright.env.compiler.sparse.levels.base import StorageError
 from kernelwright.env.compiler.sparse.lower import lower
 from kernelwright.env.compiler.sparse.named import format_text, parse_format
 from kernelwright.env.compiler.sparse.notation import NotationError
-from kernelwright.env.compiler.sparse.order import loop_variables
+from kernelwright.env.compiler.sparse.order import append_conflict, loop_variables
 from kernelwright.env.compiler.sparse.parse import parse_expression
+from kernelwright.env.compiler.sparse.pattern import check_order_pattern
 from kernelwright.env.compiler.sparse.precompute import precomputed
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 
@@ -61,15 +67,25 @@ def order(program: Program, var: str, *others: str) -> Procedure:
           for k in K2_pos[i + 1] - K2_pos[i]:
             for j in m: …
 
+    A sparse result that would be appended to inside a summed loop is gathered in a workspace, as
+    without the directive.
+
     Raises:
-        ScheduleError: if a variable is missing, a format wants another order, or a sparse result
-            would be appended to inside a summed loop.
+        ScheduleError: if a variable is missing, a format wants another order, or there are
+            workspaces already that were asked for.
     """
 
     def make() -> Program:
-        if program.workspaces:
-            raise SparseError("expected the order before any workspace, found one")
-        return ordered(program, (var, *others))
+        _check_texts("loops", (var, *others))
+        # What is gathered without a directive is not in the way.
+        if program.workspaces and ordered(program).concrete != program.concrete:
+            names = ", ".join(each.name for each in program.workspaces)
+            raise SparseError(f"expected the order before any workspace, found {names}")
+        made = ordered(program, (var, *others))
+        conflict = append_conflict(made, (var, *others))
+        made = made if conflict is None else gathered(made, conflict[1])
+        check_order_pattern(program, made)
+        return made
 
     return _made("order", make)
 
@@ -113,9 +129,8 @@ def precompute(program: Program, var: str, part: str, *indices: str) -> Procedur
     """
 
     def make() -> Program:
-        taken = {name for name, _ in program.formats} | {w.name for w in program.workspaces}
-        name = next(n for n in ("w", *(f"w{k}" for k in range(2, 99))) if n not in taken)
-        return precomputed(program, var, parse_expression(part), indices, name)
+        _check_texts("a part and indices", (part, *indices))
+        return precomputed(program, var, parse_expression(part), indices, new_workspace(program))
 
     return _made("precompute", make)
 
@@ -139,9 +154,11 @@ def split_coordinates(program: Program, var: str, size: int) -> Procedure:
     def make() -> Program:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise SparseError(f"expected a size of at least 1, found {size!r}")
-        known = {name for name, _ in program.blocks_of}
-        if var not in loop_variables(program) or var in known:
-            raise SparseError(f"expected a loop that is not split yet, found {var}")
+        cut = {name for name, _ in program.blocks_of}
+        left = [name for name in loop_variables(program) if name not in cut]
+        if var not in left:
+            known = ", ".join(left) or "none is left"
+            raise SparseError(f"expected a loop that is not split yet ({known}), found {var}")
         return replace(program, blocks_of=(*program.blocks_of, (var, size)))
 
     return _made("split_coordinates", make)
@@ -176,6 +193,9 @@ def split_nonzeros(program: Program, tensor: str, parts: int) -> Procedure:
     def make() -> Program:
         if isinstance(parts, bool) or not isinstance(parts, int) or not 1 <= parts <= 4096:
             raise SparseError(f"expected 1 to 4096 parts, found {parts!r}")
+        if program.balanced is not None:
+            known, into = program.balanced
+            raise SparseError(f"expected elements in one part, found those of {known} in {into}")
         return replace(program, balanced=(tensor, parts))
 
     return _made("split_nonzeros", make)
@@ -191,12 +211,27 @@ def stored_format(program: Program, tensor: str, text: str) -> Format:
     if tensor not in names:
         hint = did_you_mean(tensor, names)
         raise SparseError(f"expected one of {', '.join(names)}, found {tensor!r}{hint}")
+    _check_texts("a format", (text,))
     form = parse_format(text, program.format(tensor).order)
     choices = dict(program.choices).get(tensor)
+    if choices is None and program.interface is not None:
+        known = ", ".join(name for name, _ in program.choices) or "none"
+        raise SparseError(f"expected a tensor with copies ({known}), found {tensor}")
     if choices is not None and form not in [choice for choice, _ in choices]:
         known = ", ".join(format_text(choice) for choice, _ in choices)
         raise SparseError(f"{tensor}: expected one of {known}, found {format_text(form)}")
     return form
+
+
+def _check_texts(what: str, found: Sequence[object]) -> None:
+    """Refuse arguments that are no text.
+
+    Raises:
+        SparseError: with the first of them.
+    """
+    for each in found:
+        if not isinstance(each, str):
+            raise SparseError(f"expected {what} as text, found {each!r}")
 
 
 def _made(op: str, make: Callable[[], Program]) -> Procedure:

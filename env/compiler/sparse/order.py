@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from kernelwright.env.compiler.sparse.format import Diagonal
 from kernelwright.env.compiler.sparse.notation import Access, accesses, reduction_variables
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 
@@ -36,6 +37,7 @@ def default_order(program: Program) -> tuple[str, ...]:
     Raises:
         SparseError: if there is none: which tensors want which order.
     """
+    check_loop_names(program)
     names = loop_variables(program)
     hard = list(forced_edges(program))
     check_blocks(program)
@@ -65,6 +67,28 @@ def check_blocks(program: Program) -> None:
                     f"{loop}: expected {access.tensor} to be stored in blocks of {size} as another "
                     f"tensor is, found {kind.text}({loop}); convert one of them"
                 )
+
+
+def check_loop_names(program: Program) -> None:
+    """Refuse an index that is named like a loop that the formats make: over blocks, within them, or
+    over diagonals.
+
+    Raises:
+        SparseError: which.
+    """
+    made: dict[str, str] = {}
+    for access in program.accesses:
+        for index in access.indices:
+            made |= {loop: f"blocks of {index}" for loop in program.loops(index) if loop != index}
+        for number, (_, dimension) in enumerate(program.format(access.tensor).levels):
+            if isinstance(dimension, Diagonal):
+                made[program.loop(access, number)] = f"diagonals of {access.tensor}"
+    for index in dict(program.sizes):
+        if index in made:
+            raise SparseError(
+                f"{index}: expected an index of another name, found one that the loop over "
+                f"{made[index]} has"
+            )
 
 
 def forced_edges(program: Program) -> Iterable[tuple[Edge, str]]:
@@ -119,6 +143,7 @@ def check_order(program: Program, order: Sequence[str]) -> None:
     Raises:
         SparseError: which.
     """
+    check_loop_names(program)
     check_blocks(program)
     names = loop_variables(program)
     if sorted(order) != sorted(names):

@@ -22,10 +22,11 @@ from kernelwright.env.compiler.sparse.concrete import (
     Forall,
     InOrder,
     Where,
-    accesses,
 )
-from kernelwright.env.compiler.sparse.notation import Access, Expression, Mul, variables
+from kernelwright.env.compiler.sparse.format import Diagonal
+from kernelwright.env.compiler.sparse.notation import Access, Expression, Mul, accesses, variables
 from kernelwright.env.compiler.sparse.parse import print_expression
+from kernelwright.env.compiler.sparse.pattern import is_appended
 from kernelwright.env.compiler.sparse.program import Program, SparseError, Workspace
 
 
@@ -39,13 +40,10 @@ def precomputed(
         SparseError: if there is no such forall or product, a summed index is left outside of the
             part, or an index of the workspace is none of the part's.
     """
-    found = 0
 
     def visit(node: Concrete) -> Concrete:
-        nonlocal found
         match node:
             case Forall(here, body) if here == var:
-                found += 1
                 return Forall(here, _split(program, body, part, tuple(indices), name))
             case Forall(here, body):
                 return Forall(here, visit(body))
@@ -56,14 +54,27 @@ def precomputed(
             case Assign():
                 return node
 
-    if var:
+    if not var:
+        concrete = _split(program, program.concrete, part, tuple(indices), name)
+    elif (found := _foralls(program.concrete, var)) == 1:
         concrete = visit(program.concrete)
     else:
-        found, concrete = 1, _split(program, program.concrete, part, tuple(indices), name)
-    if found != 1:
         raise SparseError(f"precompute: expected one forall {var}, found {found or 'none'}")
     spaces = (*program.workspaces, Workspace(name, tuple(indices)))
     return replace(program, concrete=concrete, workspaces=spaces)
+
+
+def _foralls(node: Concrete, var: str) -> int:
+    """How many foralls a statement has over one variable."""
+    match node:
+        case Assign():
+            return 0
+        case Forall(here, body):
+            return (here == var) + _foralls(body, var)
+        case InOrder(body):
+            return sum(_foralls(each, var) for each in body)
+        case Where(consumer, producer, _):
+            return _foralls(consumer, var) + _foralls(producer, var)
 
 
 def _split(
@@ -77,9 +88,10 @@ def _split(
         node = node.body
     text = print_expression(part)
     if not isinstance(node, Assign):
-        raise SparseError(f"precompute: expected one assignment under the foralls, found {node}")
-    rest = _factors(node.expression)
-    for factor in _factors(part):
+        several = "several" if isinstance(node, InOrder) else "a workspace"
+        raise SparseError(f"precompute: expected one assignment under the foralls, found {several}")
+    rest = factors_of(node.expression)
+    for factor in factors_of(part):
         if factor not in rest:
             raise SparseError(
                 f"precompute: expected a part of the product {print_expression(node.expression)}, "
@@ -90,9 +102,34 @@ def _split(
     kept = {loop for index in indices for loop in program.loops(index)}
     left = {loop for factor in rest for loop in _loops(program, factor)}
     left |= set(program.access_loops(node.target))
-    for index in indices:
+    for place, index in enumerate(indices):
         if index not in variables(part):
             raise SparseError(f"precompute: expected indices of {text}, found {index}")
+        if index in indices[:place]:
+            raise SparseError(f"precompute: expected every index once, found {index} again")
+    outer = sorted(kept.difference(path))
+    if outer:
+        raise SparseError(
+            f"precompute: expected foralls inside for the indices of the workspace, found that of "
+            f"{', '.join(outer)} outside"
+        )
+    for access in accesses(part):
+        if program.workspace(access.tensor) is None:
+            levels = program.format(access.tensor).levels
+            if any(isinstance(dimension, Diagonal) for _, dimension in levels):
+                raise SparseError(
+                    f"precompute: expected factors that are not stored by diagonals, found "
+                    f"{access.tensor}"
+                )
+    target = program.assignment.target
+    if is_appended(program):
+        # A dense workspace has every coordinate, and so would what is stored.
+        for loop in program.access_loops(target):
+            if loop in kept:
+                raise SparseError(
+                    f"precompute: expected indices by which {target.tensor} is not stored, since "
+                    f"it would get every coordinate, found {loop}"
+                )
     summed = [loop for loop in path if loop in inner and loop not in kept]
     for loop in summed:
         if loop in left:
@@ -103,7 +140,7 @@ def _split(
             )
     workspace: Expression = Access(name, indices)
     consumer: Concrete = Assign(
-        node.target, _product([workspace, *rest]), accumulate=node.accumulate
+        node.target, product_of([workspace, *rest]), accumulate=node.accumulate
     )
     for loop in reversed([loop for loop in path if loop in left | kept]):
         consumer = Forall(loop, consumer)
@@ -120,13 +157,15 @@ def _loops(program: Program, node: Expression) -> list[str]:
     return out
 
 
-def _factors(node: Expression) -> list[Expression]:
+def factors_of(node: Expression) -> list[Expression]:
+    """What is multiplied, from left to right."""
     if isinstance(node, Mul):
-        return [*_factors(node.left), *_factors(node.right)]
+        return [*factors_of(node.left), *factors_of(node.right)]
     return [node]
 
 
-def _product(factors: Sequence[Expression]) -> Expression:
+def product_of(factors: Sequence[Expression]) -> Expression:
+    """The product of factors, of which there is one at least."""
     out = factors[0]
     for factor in factors[1:]:
         out = Mul(out, factor)

@@ -20,6 +20,7 @@ from kernelwright.env.compiler.sparse.format import (
 )
 from kernelwright.env.compiler.sparse.levels.base import Level, Site, minus, plus
 from kernelwright.env.compiler.sparse.notation import Access, Assignment, accesses
+from kernelwright.env.types import Directive
 
 
 class SparseError(CompilerError):
@@ -79,6 +80,13 @@ class Program:
     def key(self) -> str:
         """A text that no other program has."""
         return repr(self)
+
+    def proposals(self) -> tuple[Directive, ...]:
+        """The directives on the statement that one may try next."""
+        # What proposes lowers, and what lowers knows programs.
+        from kernelwright.env.compiler.sparse.proposals import proposals
+
+        return proposals(self)
 
     def prefix(self, tensor: str) -> str:
         """What the arrays of a tensor in its format are named after."""
@@ -221,21 +229,26 @@ class Program:
         """The arrays of all operands and of the target, in order of appearance, target last."""
         out: list[Tensor] = []
         for access in (*self.accesses[1:], self.accesses[0]):
-            is_target = access == self.assignment.target
-            role = "output" if is_target else "input"
-            if self.is_plain(access.tensor):
-                shape = tuple(self.size(index) for index in plain_indices(self, access))
-                new = [Tensor(self.prefix(access.tensor), shape, self.dtype, role)]
-            else:
-                new = [] if self.shares(access) else self._arrays(access, role)
-                name = f"{self.prefix(access.tensor)}_vals"
-                new.append(Tensor(name, (self.stored(access),), self.dtype, role))
-                if is_target and not self.shares(access) and self.assembly != "exact":
-                    levels = whole(len(self.format(access.tensor).levels))
-                    told = Tensor(f"{access.tensor}_counts", (levels,), "int64", role)
-                    new = [told] if self.assembly == "counts" else [*new, told]
+            new = self.arrays(access)
             out += [each for each in new if each.name not in {known.name for known in out}]
         return tuple(out)
+
+    def arrays(self, access: Access) -> list[Tensor]:
+        """The arrays of one access."""
+        is_target = access == self.assignment.target
+        role = "output" if is_target else "input"
+        if self.is_plain(access.tensor):
+            shape = tuple(self.size(index) for index in plain_indices(self, access))
+            new = [Tensor(self.prefix(access.tensor), shape, self.dtype, role)]
+        else:
+            new = [] if self.shares(access) else self._arrays(access, role)
+            name = f"{self.prefix(access.tensor)}_vals"
+            new.append(Tensor(name, (self.stored(access),), self.dtype, role))
+            if is_target and not self.shares(access) and self.assembly != "exact":
+                levels = whole(len(self.format(access.tensor).levels))
+                told = Tensor(f"{access.tensor}_counts", (levels,), "int64", role)
+                new = [told] if self.assembly == "counts" else [*new, told]
+        return new
 
     def _arrays(self, access: Access, role: str) -> list[Tensor]:
         out = []

@@ -28,6 +28,7 @@ Runner: TypeAlias = Callable[
     [Procedure, Mapping[str, NDArray[Any]], Mapping[str, int]], Mapping[str, NDArray[Any]]
 ]
 WAYS = ("count", "grow")
+DTYPES = ("float32", "float64")
 
 
 def evaluate(
@@ -97,6 +98,11 @@ def _check_operands(
     for name in operands:
         if name not in expected:
             raise SparseError(f"operands: expected {', '.join(expected)}, found {name}, too")
+    for name, operand in operands.items():
+        if not isinstance(operand, SparseTensor | np.ndarray | np.generic):
+            raise SparseError(
+                f"{name}: expected an array or a SparseTensor, found {type(operand).__name__}"
+            )
     if structure is not None and not isinstance(operands.get(structure), SparseTensor):
         sparse = [name for name in expected if isinstance(operands[name], SparseTensor)]
         raise SparseError(
@@ -226,4 +232,7 @@ def _dtype(operands: Mapping[str, Operand]) -> str:
     if len(found) != 1:
         listed = ", ".join(f"{dtype} ({name})" for dtype, name in found.items()) or "none"
         raise SparseError(f"expected operands of one dtype, found {listed}")
-    return next(iter(found))
+    (dtype,) = found
+    if dtype not in DTYPES:
+        raise SparseError(f"expected operands of {' or '.join(DTYPES)}, found {dtype}")
+    return dtype

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelwright.env.compiler.ir.nodes import Procedure
+from kernelwright.env.compiler.schedule import FRONT_END_DIRECTIVES
 from kernelwright.env.compiler.schedule.proposals import PROPOSALS, proposals
 from kernelwright.env.options import OptionError, nearest
 from kernelwright.env.spaces.schedule.chance import pick
@@ -36,6 +37,19 @@ def further_directives(wanted: str | Sequence[str]) -> tuple[str, ...]:
             expected = f"{CORE}, {ALL}, or names among {', '.join(sorted(PROPOSALS))}"
             raise OptionError("directives", expected, repr(name), nearest(name, PROPOSALS))
     return tuple(sorted(set(names)))
+
+
+def of_statement(procedure: Procedure) -> tuple[str, ...]:
+    """The directives on the statement that a procedure was just lowered from, which come before all
+    others: a space draws from them without being asked to.
+    """
+    return () if procedure.origin is None else tuple(FRONT_END_DIRECTIVES)
+
+
+def statement_steps(trace: Sequence[Directive]) -> int:
+    """How many directives on the statement a schedule begins with."""
+    others = (n for n, step in enumerate(trace) if step.op not in FRONT_END_DIRECTIVES)
+    return next(others, len(trace))
 
 
 def draw_further(

@@ -32,6 +32,8 @@ from kernelwright.env.spaces.schedule.further import (
     all_further,
     draw_further,
     further_directives,
+    of_statement,
+    statement_steps,
 )
 from kernelwright.env.spaces.schedule.nest import Nest, find_nests
 from kernelwright.env.spaces.schedule.sketch import Outline, Plan, Trace, directives, outline
@@ -43,6 +45,7 @@ EXTENDED = 0.15  # how often a move follows a sample, and another that move
 EDITED = 0.1  # how often a mutation changes a directive and no decision
 # The same where there are more directives than decisions stand for, and how often a move is one.
 EXTENDED_FURTHER, EDITED_FURTHER, FURTHER = 0.5, 0.4, 0.7
+ON_STATEMENT = 0.5  # how often a further directive is one on the statement, where there is one
 REMEMBERED = 512
 
 
@@ -79,9 +82,11 @@ class ScheduleSpace:
             raise OptionError("lanes", f"numbers of lanes among {known}", str(list(lanes)))
         self.procedure, self.threads = procedure, threads
         self.lanes = tuple(sorted(set(lanes)))
-        self._further = further_directives(directives)
+        self._of_statement = of_statement(procedure)
+        named = further_directives(directives)
+        self._further = (*self._of_statement, *named)
         # What a proposer is told in full: what there is a name for in particular.
-        self.named = () if isinstance(directives, str) else self._further
+        self.named = () if isinstance(directives, str) else named
         self.default = Candidate(Language.SCHEDULE, ())
         self._limits = Limits(self.lanes, threads > 1)
         self._nests = find_nests(procedure)
@@ -283,11 +288,16 @@ class ScheduleSpace:
         """A trace with a further directive that is legal at its place, None if some draws gave
         none. Anywhere: a stage is put into loops before they are vectorized, not after.
         """
-        place = int(rng.integers(len(trace) + 1))
+        first = len(self._of_statement)
+        ops = self._further[first:]
+        if first and (not ops or rng.random() < ON_STATEMENT):
+            ops, place = self._of_statement, statement_steps(trace)
+        else:
+            place = int(rng.integers(len(trace) + 1))
         before = trace[:place]
         procedure = self._schedules.after(before)
         for _ in range(TRIES):
-            move = draw_further(procedure, self._further, rng)
+            move = draw_further(procedure, ops, rng)
             if move is not None and self._is_legal(before, move):
                 return (*before, move, *trace[place:])
         return None

@@ -12,6 +12,7 @@ from programs import add, elementwise, f32, matmul, mul, tensor
 
 from kernelwright.env.compiler.codegen.c import arguments, generate
 from kernelwright.env.compiler.codegen.errors import CodegenError
+from kernelwright.env.compiler.codegen.names import hoisted, register
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.ir.nodes import (
     Allocate,
@@ -399,3 +400,9 @@ def test_constants_are_exact():
     assert "0.1" in generate(elementwise(Const(0.1, "float32")))
     third = generate(elementwise(f32(1 / 3)))
     assert "0x1.5555555555555p-2f" in third
+
+
+def test_registers_have_names_that_nothing_else_has():
+    registers = {register(tensor, n) for tensor in ("at", "at_0", "x") for n in (0, 1)}
+    assert len(registers) == 6
+    assert not registers & {hoisted(n) for n in range(10)}

@@ -1,8 +1,9 @@
 """The page of every directive is executed: its program, its schedule and its refusals.
 
-A page has the blocks ``python`` (builds ``procedure``), ``python schedule`` with the ``text`` of
-the nest after it, and ``python refused`` with the ``text`` of the refusal. ``--update-golden``
-writes the texts.
+A page has the blocks ``python`` (builds ``procedure``, and ``inputs`` where random ones are no
+tensors: positions and coordinates; some of them may be read after a schedule only), ``python
+schedule`` with the ``text`` of the nest after it, and ``python refused`` with the ``text`` of the
+refusal. ``--update-golden`` writes the texts.
 """
 
 from __future__ import annotations
@@ -47,9 +48,14 @@ def examples(name):
 
 
 def build(program):
+    return built(program)[0]
+
+
+def built(program):
+    """The procedure of a page, and the inputs that it gives, or None."""
     names: dict[str, object] = {}
     exec(program, names)
-    return names["procedure"]
+    return names["procedure"], names.get("inputs")
 
 
 def shown(kind, procedure, trace):
@@ -70,6 +76,11 @@ def arrays(procedure, extents, rng):
             some = rng.integers(0, 8, shape)
             out[tensor.name] = some.astype(tensor.dtype)
     return out
+
+
+def read_by(procedure, inputs):
+    """The inputs that a procedure has."""
+    return {t.name: inputs[t.name] for t in procedure.tensors if t.role == "input"}
 
 
 def test_every_directive_has_a_page_and_every_page_a_directive():
@@ -105,12 +116,14 @@ def test_the_example_computes_what_it_did(name, tmp_path):
     for kind, program, body, _ in examples(name):
         if kind != "schedule":
             continue
-        procedure, trace = build(program), parse_trace(body)
+        (procedure, given), trace = built(program), parse_trace(body)
         extents = dict.fromkeys(procedure.extents, SIZE)
-        inputs = arrays(procedure, extents, rng)
-        expected = interpret(procedure, inputs, extents)
-        after = interpret(apply_trace(procedure, trace), inputs, extents)
-        compiled = compile_procedure(procedure, trace, cache=BuildCache(tmp_path))(inputs, extents)
+        inputs = arrays(procedure, extents, rng) if given is None else given
+        scheduled = apply_trace(procedure, trace)
+        expected = interpret(procedure, read_by(procedure, inputs), extents)
+        after = interpret(scheduled, read_by(scheduled, inputs), extents)
+        kernel = compile_procedure(procedure, trace, cache=BuildCache(tmp_path))
+        compiled = kernel(read_by(scheduled, inputs), extents)
         for tensor, values in expected.items():
             np.testing.assert_allclose(after[tensor], values, rtol=1e-6)
             # Whole numbers and their sums are exact; quotients and functions are not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 from programs import elementwise, f32, mul
 from test_schedule import D
@@ -16,9 +17,11 @@ from kernelwright.env.compiler.ir.nodes import Load, Var
 from kernelwright.env.compiler.ir.simplify import simplify_procedure
 from kernelwright.env.compiler.ir.verify import verify
 from kernelwright.env.compiler.schedule.memo import cached_apply, schedules_of
+from kernelwright.env.compiler.schedule.proposals import proposals
 from kernelwright.env.compiler.schedule.trace import apply, apply_trace, directive_function
 from kernelwright.env.problems.matmul import matmul
 from kernelwright.env.spaces.schedule.space import ScheduleSpace
+from kernelwright.env.types import Candidate, Language
 
 X = Load("x", (Var("i"),))
 
@@ -33,6 +36,9 @@ class Scaled:
     @property
     def key(self):
         return repr(self)
+
+    def proposals(self):
+        return (D("scale", "x", 2.0), D("scale", "x", 3.0))
 
     def lower(self):
         return replace(elementwise(mul(X, f32(self.factor))), origin=self)
@@ -69,6 +75,24 @@ def test_after_a_directive_on_loops_it_is_too_late():
     for op, *given in (("unroll", "i"), ("parallel", "i"), ("rename", "i", "j")):
         assert directive_function(op)(Scaled().lower(), *given).origin is None
         assert apply(Scaled().lower(), D(op, *given)).origin is None
+
+
+def test_a_space_draws_from_what_a_statement_proposes():
+    assert list(proposals(Scaled().lower(), "scale")) == list(Scaled().proposals())
+    assert not list(proposals(elementwise(X), "scale"))
+    space = ScheduleSpace(Scaled().lower())
+    moves = space.legal_moves(space.default)
+    assert [move for move in moves if move.op == "scale"] == list(Scaled().proposals())
+    split = Candidate(Language.SCHEDULE, (D("split", "i", 4),))
+    assert "scale" not in {move.op for move in space.legal_moves(split)}
+    rng = np.random.default_rng(0)
+    drawn = [space.sample(rng).payload for _ in range(30)]
+    drawn += [space.mutate(split, rng).payload for _ in range(30)]
+    assert any(step.op == "scale" for trace in drawn for step in trace)
+    for trace in drawn:
+        ops = [step.op == "scale" for step in trace]
+        assert ops == sorted(ops, reverse=True)
+        apply_trace(Scaled().lower(), trace)
 
 
 def test_refusals_have_their_reasons():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import add, elementwise, f32, matmul, mul, tensor
+from sparse_nests import added, mttkrp, spmm, spmv
 from test_codegen import compiled, inputs_of, needs_cc
 from test_poly import jacobi, seidel
 
@@ -244,6 +245,12 @@ SHOWN = {
         ],
     ),
     "bound": (whole_blocks(), [D("split", "i", 4), D("bound", "io", "n", 4)]),
+    "storage": (spmv(), [D("storage", "A", "dcsr")]),
+    "order": (spmm(), [D("order", "i", "j", "k")]),
+    "workspace": (added(), [D("workspace", "j")]),
+    "precompute": (mttkrp(), [D("precompute", "j", "T(i,j,k) * D(k,r)", "r")]),
+    "split_coordinates": (spmv(), [D("split_coordinates", "j", 64)]),
+    "split_nonzeros": (spmm(), [D("split_nonzeros", "A", 8), D("parallel", "part")]),
 }
 
 

@@ -1,9 +1,6 @@
-"""Statements over tensors in formats, what they mean by dense arithmetic, and how each turns out."""
+"""Statements over tensors in formats, their meaning by dense arithmetic, and how each turns out."""
 
 from __future__ import annotations
-
-from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -83,17 +80,6 @@ def stored(form, array, zeros=0, rng=None):
     return pack(made, array.shape, np.array(np.nonzero(keep)), array[keep])
 
 
-@dataclass
-class Tally:
-    """How often statements were right and why others were refused."""
-
-    right: int = 0
-    refused: Counter = None
-
-    def __post_init__(self):
-        self.refused = Counter()
-
-
 # The words by which a refusal is known, with what it is for.
 REASONS = {
     "agree on an order of the loops": "orders",
@@ -126,7 +112,7 @@ def as_array(found):
     return found.to_dense() if isinstance(found, SparseTensor) else found
 
 
-def outcome(statement, operands, arrays, target, **options):
+def outcome(statement, operands, arrays, target="dense", **options):
     """``""`` if the statement is evaluated to what it means, else why it is refused; the result
     comes with it.
     """
