@@ -43,6 +43,7 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/tasks.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/drivers.py
 	$(BIN)/python benchmarks/stopping.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/sparse_crossover.py
 	$(BIN)/python benchmarks/compiler.py --only figures --only legality --only cache --only times --only named
 	$(BIN)/python benchmarks/agents.py
 

@@ -6,7 +6,7 @@ A sparse kernel's time is that of its scheduled loops, with trip counts by array
     core       cycles with all data in the first cache (`throughput`), or what merges wait for
     streams    lines of arrays that are walked along, from where data of their size come
     gathers    lines at places that are read from memory, each from where its array lies
-    branches   guards inside merges, which no predictor knows
+    branches   guards inside merges and the ends of them, which no predictor knows
 
 Lines of streams and of gathers share the buffers through which the first cache is filled, so they
 add up; the core works beside them. What a line costs is a machine's to say, measured by working
@@ -100,7 +100,8 @@ def sparse_estimate(
     costs = [core_cost(phase, nest, machine, 1) for phase in nest.phases]
     core = sum(cost.cycles for cost in costs) / machine.clock_hz
     merge = merging.steps * memory.merge_step_s
-    branch = merging.tests * MISPREDICTED_SHARE * memory.mispredict_s
+    missed = merging.tests * MISPREDICTED_SHARE + merging.exits
+    branch = missed * memory.mispredict_s
     stream, gathered = _lines_s(procedure, nest, machine, memory)
     time = max(max(core, merge) + branch, stream + gathered)
     return SparseEstimate(time, core, merge, branch, stream, gathered)
