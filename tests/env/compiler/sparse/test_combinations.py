@@ -399,7 +399,7 @@ def test_formats_without_a_name_are_read_and_written(form):
         why, _ = outcome(statement, operands, arrays, target, guess=seed % 2, way="grow")
         assert why in ("", *REASONS.values()), why
         found[why or "right"] += 1
-    assert found["right"] >= 8
+    assert found["right"] >= 4
 
 
 @pytest.mark.parametrize(
