@@ -297,7 +297,7 @@ def test_offsets_keep_what_is_read_beside_their_variables():
     offset = flat_from_loads((at, Var("k")), (100, 8))
     assert flat((at, Var("k")), (100, 8)) is None
     assert (offset.factor("j"), offset.factor("k")) == (8, 1)
-    assert moves(offset, "i") and moves(offset, "j") and moves(offset, "k")
+    assert all(moves(offset, var) for var in "ijk")
     assert not moves(offset, "r")
     plain = (Binary("mul", Var("i"), whole(3)), Var("j"))
     assert flat_from_loads(plain, (9, 5)) == flat(plain, (9, 5))
@@ -317,7 +317,8 @@ def test_rows_follow_one_another_and_coordinates_may_be_anywhere():
     coordinate = row("A2_crd", stored)
     assert span(coordinate, {"j": 10.0}, 1000, ordered) == Span(0, 999, 10.0)
     assert span(Load("next", ()), {"i": 20.0, "j": 10.0}, 150, ordered) == Span(0, 149, 150.0)
-    assert steps_along(stored, ordered) and not steps_along(coordinate, ordered)
+    assert steps_along(stored, ordered)
+    assert not steps_along(coordinate, ordered)
 
 
 def test_streams_are_walked_once_and_rows_are_found_for_every_element():
@@ -363,14 +364,12 @@ def test_results_that_are_appended_are_streams():
 
 def test_a_sum_that_starts_anew_in_each_iteration_holds_up_no_other():
     def dots(begins):
-        start = Store("s", (), Load("zero", ()))
+        start = (Store("s", (), Load("zero", ())),) if begins else ()
         terms = tuple(
             Store("s", (), mul(Load("x", (add(Var("i"), whole(k)),)), Load("z", ())), "add")
             for k in range(4)
         )
-        body = Block(
-            (*((start,) if begins else ()), *terms, Store("y", (Var("i"),), Load("s", ())))
-        )
+        body = Block((*start, *terms, Store("y", (Var("i"),), Load("s", ()))))
         tensors = (
             tensor("x", 1 << 12),
             tensor("z"),
