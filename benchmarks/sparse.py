@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import sparse_formats
 from sparse_kernels import aligned_copy, csr_matrix, kernel
 from table import Row, print_groups
 
@@ -278,6 +279,7 @@ GROUPS = {
     "sddmm": sddmm,
     "spadd": spadd,
     "mttkrp": mttkrp,
+    "formats": lambda: sparse_formats.rows(ratios),
 }
 
 if __name__ == "__main__":

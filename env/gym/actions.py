@@ -2,7 +2,8 @@
 
 The wide list begins with the core list, number by number. What follows is for each loop by its
 place in program order what `OF_LOOPS` lists, then for each tensor by its place `OF_TENSORS`, then
-for each tensor and each loop `OF_PLACES`. As in the core list the meaning of a number depends on
+for each tensor and each loop `OF_PLACES`; last what a front end proposes for the statement, in its
+order, as long as no loop was touched. As in the core list the meaning of a number depends on
 what is there, and whether it is legal is the compiler's answer; what is tried at all are the
 proposals of the compiler (``compiler.schedule.proposals``).
 """
@@ -30,6 +31,7 @@ from kernelwright.env.gym.vocabulary import (
 from kernelwright.env.types import Directive, Scalar
 
 MAX_TENSORS = 8
+MAX_STATEMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ OF_PLACES: tuple[Move, ...] = (
 )
 _LOOPS_END = ACTIONS + MAX_LOOPS * len(OF_LOOPS)
 _TENSORS_END = _LOOPS_END + MAX_TENSORS * len(OF_TENSORS)
-ALL_ACTIONS = _TENSORS_END + MAX_TENSORS * MAX_LOOPS * len(OF_PLACES)
+_PLACES_END = _TENSORS_END + MAX_TENSORS * MAX_LOOPS * len(OF_PLACES)
+ALL_ACTIONS = _PLACES_END + MAX_STATEMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,8 @@ def wide_name(action: int) -> str:
     """An action of the wide list in words: ``loop 2: unroll_and_jam 4``."""
     if action < ACTIONS:
         return action_name(action)
+    if action >= _PLACES_END:
+        return f"statement: proposal {action - _PLACES_END}"
     means = _meaning(action)
     places = [] if means.tensor is None else [f"tensor {means.tensor}"]
     places += [] if means.loop is None else [f"loop {means.loop}"]
@@ -144,7 +149,19 @@ def wide_directive(procedure: Procedure, action: int) -> Directive:
     Raises:
         IllegalActionError: if there is no such loop or tensor, or nothing to be proposed for it.
     """
+    if action >= _PLACES_END:
+        return _of_statement(procedure, action)
     return _proposed(procedure, action, proposals(procedure, _meaning(action).move.op))
+
+
+def _of_statement(procedure: Procedure, action: int) -> Directive:
+    offered = () if procedure.origin is None else procedure.origin.proposals()
+    place = action - _PLACES_END
+    if place >= len(offered):
+        raise IllegalActionError(
+            f"{wide_name(action)}: expected one of {len(offered)} proposals for the statement"
+        )
+    return offered[place]
 
 
 def _proposed(procedure: Procedure, action: int, offered: Iterable[Directive]) -> Directive:
@@ -213,11 +230,14 @@ def wide_legal(schedules: Schedules, trace: Trace) -> list[int]:
 def _wide_legal(procedure: Procedure) -> Iterator[int]:
     offered: dict[str, tuple[Directive, ...]] = {}
     for action in range(ACTIONS, ALL_ACTIONS):
-        op = _meaning(action).move.op
         try:
-            if op not in offered:
-                offered[op] = tuple(proposals(procedure, op))
-            directive = _proposed(procedure, action, offered[op])
+            if action >= _PLACES_END:
+                directive = _of_statement(procedure, action)
+            else:
+                op = _meaning(action).move.op
+                if op not in offered:
+                    offered[op] = tuple(proposals(procedure, op))
+                directive = _proposed(procedure, action, offered[op])
             _check_size(procedure, apply(procedure, directive), directive)
         except (IllegalActionError, CompilerError):
             continue

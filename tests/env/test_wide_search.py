@@ -11,12 +11,15 @@ from kernelwright.env.compiler.schedule import DIRECTIVES
 from kernelwright.env.compiler.schedule.memo import Schedules
 from kernelwright.env.compiler.schedule.proposals import PROPOSALS, proposals
 from kernelwright.env.compiler.schedule.trace import apply_trace, parse_trace
+from kernelwright.env.compiler.sparse.build import program
+from kernelwright.env.compiler.sparse.lower import lower
 from kernelwright.env.gym import DIRECTIVES_ID, SCHEDULE_ID, validate
 from kernelwright.env.gym.actions import (
     ALL,
     ALL_ACTIONS,
     CORE,
     LISTS,
+    MAX_STATEMENT,
     MAX_TENSORS,
     OF_LOOPS,
     OF_PLACES,
@@ -58,7 +61,8 @@ def test_the_wide_list_begins_with_the_core_list():
     ]
     names = [ALL.name(action) for action in range(ALL_ACTIONS)]
     assert len(set(names)) == ALL_ACTIONS
-    assert 177 + 16 * len(OF_LOOPS) + 8 * len(OF_TENSORS) + 128 * len(OF_PLACES) == ALL_ACTIONS
+    on_loops = 16 * len(OF_LOOPS) + 8 * len(OF_TENSORS) + 128 * len(OF_PLACES)
+    assert 177 + on_loops + MAX_STATEMENT == ALL_ACTIONS
     assert {move.op for move in (*OF_LOOPS, *OF_TENSORS, *OF_PLACES)} <= set(DIRECTIVES)
 
 
@@ -79,7 +83,12 @@ def test_actions_write_the_schedule_they_name(tmp_path):
     validate(tmp_path / "episode.json")
 
 
-@pytest.mark.parametrize("make", [small_blur, small_matmul])
+def small_spmv():
+    sizes, counts = {"i": 4, "j": 8}, {"A2": 6}
+    return lower(program("y(i) = A(i,j) * x(j)", {"A": "csr"}, sizes=sizes, counts=counts))
+
+
+@pytest.mark.parametrize("make", [small_blur, small_matmul, small_spmv])
 def test_masks_are_what_the_compiler_answers_one_by_one(make):
     schedules, trace, rng = Schedules(make()), (), np.random.default_rng(3)
     for _ in range(3):
@@ -94,6 +103,20 @@ def test_masks_are_what_the_compiler_answers_one_by_one(make):
         assert masked == one_by_one
         assert any(action > UNDO for action in masked)
         trace = ALL.take(schedules, trace, int(rng.choice([a for a in masked if a > UNDO])))
+
+
+def test_what_a_statement_proposes_comes_before_loops():
+    schedules = Schedules(small_spmv())
+    first = number("statement: proposal 0")
+    offered = small_spmv().origin.proposals()
+    legal = [action for action in ALL.legal(schedules, ()) if action >= first]
+    assert legal
+    for action in legal:
+        assert ALL.take(schedules, (), action) == (offered[action - first],)
+    after = ALL.take(schedules, (), number("loop 1: split 4"))
+    assert not [action for action in ALL.legal(schedules, after) if action >= first]
+    with pytest.raises(IllegalActionError, match="proposal 0: expected one of 0 proposals"):
+        ALL.take(schedules, after, first)
 
 
 @pytest.mark.parametrize(
