@@ -42,6 +42,7 @@ from sparse_kernels import (
     kernel,
 )
 from sparse_schedules import (
+    AHEAD_LONG,
     MTTKRP_FACTORED,
     SDDMM_LANES,
     SPMM_ROWS,
@@ -72,6 +73,7 @@ from kernelwright.evaluators.machine.mountain import as_cpu, memory_costs
 
 Array = NDArray[np.float64]
 ITEM = 8
+SDDMM = SDDMM_LANES.format(ahead=AHEAD_LONG)
 ROUNDS, ROUND_S = 5, 0.01
 WITHIN = 1.5
 STRUCTURED_SUM = """
@@ -176,7 +178,7 @@ def sddmm(n: int, width: int, densities: tuple[float, ...]) -> Case:
     def arms(density: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
         matrix = csr_matrix(n, n, density)
         full, out = aligned_copy(matrix.toarray()), normal(n, n)
-        call = compiled(lower(made(density)), SDDMM_LANES).call(A=matrix, X=x, Y=y)
+        call = compiled(lower(made(density)), SDDMM).call(A=matrix, X=x, Y=y)
         rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
         close(call()["C_vals"], matrix.data * (x @ y.T)[rows, matrix.indices])
         return call.run, lambda: np.multiply(np.matmul(x, y.T, out=out), full, out=out)
@@ -185,7 +187,7 @@ def sddmm(n: int, width: int, densities: tuple[float, ...]) -> Case:
     first = product(n, n, width)
     # The product is written, then read with A.
     work = replace(first, moved_bytes=first.moved_bytes + 2 * size, working_set=2 * size)
-    return Case(f"SDDMM {n}², K = {width}", densities, made, SDDMM_LANES, work, arms)
+    return Case(f"SDDMM {n}², K = {width}", densities, made, SDDMM, work, arms)
 
 
 def spadd(n: int, densities: tuple[float, ...]) -> Case:
