@@ -120,7 +120,7 @@ class Case:
     arms: Callable[[float], tuple[Callable[[], Any], Callable[[], Any]]]
 
 
-def spmv(n: int, densities: tuple[float, ...]) -> Case:
+def spmv(n: int, densities: tuple[float, ...], trace: str = SPMV_LANES) -> Case:
     """Y = A x, and a matrix-vector product."""
     x, y = normal(n), normal(n)
 
@@ -133,13 +133,14 @@ def spmv(n: int, densities: tuple[float, ...]) -> Case:
     def arms(density: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
         matrix = csr_matrix(n, n, density)
         full = aligned_copy(matrix.toarray())
-        call = compiled(lower(made(density)), SPMV_LANES).call(A=matrix, x=x)
+        call = compiled(lower(made(density)), trace).call(A=matrix, x=x)
         close(call()["y"], matrix @ x)
         return call.run, lambda: np.dot(full, x, out=y)
 
     size = n * n * ITEM
     work = DenseWork(flops=2 * n * n, moved_bytes=size, working_set=size)
-    return Case(f"SpMV {n}²", densities, made, SPMV_LANES, work, arms)
+    name = f"SpMV {n}²" if trace else f"SpMV {n}², plain loop"
+    return Case(name, densities, made, trace, work, arms)
 
 
 def spmm(n: int, width: int, densities: tuple[float, ...]) -> Case:
@@ -371,6 +372,7 @@ def sizes() -> Iterator[Row]:
     """Other sizes, as information."""
     some = (0.2, 0.5, 0.75, 1.0)
     for case in (
+        spmv(4096, some, trace=""),
         spmv(1024, some),
         spmm(4096, 16, some),
         spmm(1024, 64, some),

@@ -432,6 +432,13 @@ def test_lines_add_up_and_the_core_works_beside_them():
     assert found.time_s == found.merge_s + found.branch_s > found.stream_s
 
 
+def test_sums_that_wait_for_themselves_also_wait_for_streams():
+    made = spmv(4096, 4096 * 200)
+    plain, lanes = estimated(made), estimated(made, LANES)
+    assert plain.time_s == plain.chain_s + plain.stream_s > plain.core_s
+    assert lanes.time_s < plain.time_s / 2
+
+
 @pytest.mark.parametrize("kind", ["spmv", "spmm", "spadd", "mttkrp"])
 def test_time_grows_with_density(kind):
     n, form = 256, parse_format("csf", 3)
