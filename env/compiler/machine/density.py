@@ -9,10 +9,10 @@ A sparse kernel's time is that of its scheduled loops, with trip counts by array
     branches   guards inside merges and the ends of them, which no predictor knows
 
 Lines of streams and of gathers share the buffers through which the first cache is filled, so they
-add up; the core works beside them, but for sums that wait for themselves: what they wait for a
-stream is lost, because nothing makes up for it. What a line costs is a machine's to say, measured by working
-set (`MemoryCosts`): a curve has the share of hits in a cache that is nearly full in it, and how
-much of a shared cache there is. Times are of repeated calls, so what fits a cache is there.
+add up; the core works beside them. But a sum that waits for itself also waits for what is streamed:
+nothing makes up for it. What a line costs is a machine's to say, measured by working set
+(`MemoryCosts`): a curve has the share of hits in a cache that is nearly full in it, and how much of
+a shared cache there is. Times are of repeated calls, so what fits a cache is there.
 
 A dense alternative is library calls: operations, elements that a matrix product packs, and arrays
 that are read or written (`DenseWork`).
