@@ -79,7 +79,7 @@ def _chosen(site: Site, tensor: Tensor, procedure: Procedure, *, writes: bool) -
     condition = put(box.condition, values)
     if not is_exact:
         inner = (put(place, values) for place in places)
-        tests = (*_loads_inside(numbers, procedure), *inner, condition)
+        tests: tuple[Expr, ...] = (*_loads_inside(numbers, procedure), *inner, condition)
         condition = TRUE
         # An operand of `and` is only evaluated where those before it hold.
         for test in (test for test in tests if not _holds(test, site.around)):
