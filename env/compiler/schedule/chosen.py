@@ -93,7 +93,7 @@ def _chosen(site: Site, tensor: Tensor, procedure: Procedure, *, writes: bool) -
     if not used <= common or not _is_known(reads, procedure):
         return None
     inner = [put(test, values) for test in (*places, condition)]
-    held = TRUE
+    held: Expr = TRUE
     # An operand of `and` is only evaluated where those before it hold.
     for test in (*_loads_inside(reads, procedure), *inner):
         if not _holds(test, site.around):
