@@ -42,6 +42,7 @@ from sparse_kernels import (
     kernel,
 )
 from sparse_schedules import (
+    AHEAD_LONG,
     MTTKRP_FACTORED,
     SDDMM_LANES,
     SPMM_ROWS,
@@ -72,6 +73,7 @@ from kernelwright.evaluators.machine.mountain import as_cpu, memory_costs
 
 Array = NDArray[np.float64]
 ITEM = 8
+SDDMM = SDDMM_LANES.format(ahead=AHEAD_LONG)
 ROUNDS, ROUND_S = 5, 0.01
 WITHIN = 1.5
 STRUCTURED_SUM = """
@@ -118,7 +120,7 @@ class Case:
     arms: Callable[[float], tuple[Callable[[], Any], Callable[[], Any]]]
 
 
-def spmv(n: int, densities: tuple[float, ...]) -> Case:
+def spmv(n: int, densities: tuple[float, ...], trace: str = SPMV_LANES) -> Case:
     """Y = A x, and a matrix-vector product."""
     x, y = normal(n), normal(n)
 
@@ -131,13 +133,14 @@ def spmv(n: int, densities: tuple[float, ...]) -> Case:
     def arms(density: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
         matrix = csr_matrix(n, n, density)
         full = aligned_copy(matrix.toarray())
-        call = compiled(lower(made(density)), SPMV_LANES).call(A=matrix, x=x)
+        call = compiled(lower(made(density)), trace).call(A=matrix, x=x)
         close(call()["y"], matrix @ x)
         return call.run, lambda: np.dot(full, x, out=y)
 
     size = n * n * ITEM
     work = DenseWork(flops=2 * n * n, moved_bytes=size, working_set=size)
-    return Case(f"SpMV {n}²", densities, made, SPMV_LANES, work, arms)
+    name = f"SpMV {n}²" if trace else f"SpMV {n}², plain loop"
+    return Case(name, densities, made, trace, work, arms)
 
 
 def spmm(n: int, width: int, densities: tuple[float, ...]) -> Case:
@@ -176,7 +179,7 @@ def sddmm(n: int, width: int, densities: tuple[float, ...]) -> Case:
     def arms(density: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
         matrix = csr_matrix(n, n, density)
         full, out = aligned_copy(matrix.toarray()), normal(n, n)
-        call = compiled(lower(made(density)), SDDMM_LANES).call(A=matrix, X=x, Y=y)
+        call = compiled(lower(made(density)), SDDMM).call(A=matrix, X=x, Y=y)
         rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
         close(call()["C_vals"], matrix.data * (x @ y.T)[rows, matrix.indices])
         return call.run, lambda: np.multiply(np.matmul(x, y.T, out=out), full, out=out)
@@ -185,7 +188,7 @@ def sddmm(n: int, width: int, densities: tuple[float, ...]) -> Case:
     first = product(n, n, width)
     # The product is written, then read with A.
     work = replace(first, moved_bytes=first.moved_bytes + 2 * size, working_set=2 * size)
-    return Case(f"SDDMM {n}², K = {width}", densities, made, SDDMM_LANES, work, arms)
+    return Case(f"SDDMM {n}², K = {width}", densities, made, SDDMM, work, arms)
 
 
 def spadd(n: int, densities: tuple[float, ...]) -> Case:
@@ -369,6 +372,7 @@ def sizes() -> Iterator[Row]:
     """Other sizes, as information."""
     some = (0.2, 0.5, 0.75, 1.0)
     for case in (
+        spmv(4096, some, trace=""),
         spmv(1024, some),
         spmm(4096, 16, some),
         spmm(1024, 64, some),

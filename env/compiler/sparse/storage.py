@@ -225,6 +225,10 @@ def _packed(
         except StorageError as error:
             raise StorageError(f"{where}: {error}") from None
         arrays[number], parents, above = packed.arrays, packed.places, packed.positions
+        # Below a table, or places in slots, parents come in another order than coordinates.
+        order = np.argsort(parents, kind="stable")
+        parents, values = parents[order], values[order]
+        split = [level[order] for level in split]
     out = np.zeros(above, values.dtype)
     out[parents] = values
     return SparseTensor(form, shape, arrays, out)

@@ -297,7 +297,7 @@ def test_offsets_keep_what_is_read_beside_their_variables():
     offset = flat_from_loads((at, Var("k")), (100, 8))
     assert flat((at, Var("k")), (100, 8)) is None
     assert (offset.factor("j"), offset.factor("k")) == (8, 1)
-    assert moves(offset, "i") and moves(offset, "j") and moves(offset, "k")
+    assert all(moves(offset, var) for var in "ijk")
     assert not moves(offset, "r")
     plain = (Binary("mul", Var("i"), whole(3)), Var("j"))
     assert flat_from_loads(plain, (9, 5)) == flat(plain, (9, 5))
@@ -317,7 +317,8 @@ def test_rows_follow_one_another_and_coordinates_may_be_anywhere():
     coordinate = row("A2_crd", stored)
     assert span(coordinate, {"j": 10.0}, 1000, ordered) == Span(0, 999, 10.0)
     assert span(Load("next", ()), {"i": 20.0, "j": 10.0}, 150, ordered) == Span(0, 149, 150.0)
-    assert steps_along(stored, ordered) and not steps_along(coordinate, ordered)
+    assert steps_along(stored, ordered)
+    assert not steps_along(coordinate, ordered)
 
 
 def test_streams_are_walked_once_and_rows_are_found_for_every_element():
@@ -363,14 +364,12 @@ def test_results_that_are_appended_are_streams():
 
 def test_a_sum_that_starts_anew_in_each_iteration_holds_up_no_other():
     def dots(begins):
-        start = Store("s", (), Load("zero", ()))
+        start = (Store("s", (), Load("zero", ())),) if begins else ()
         terms = tuple(
             Store("s", (), mul(Load("x", (add(Var("i"), whole(k)),)), Load("z", ())), "add")
             for k in range(4)
         )
-        body = Block(
-            (*((start,) if begins else ()), *terms, Store("y", (Var("i"),), Load("s", ())))
-        )
+        body = Block((*start, *terms, Store("y", (Var("i"),), Load("s", ()))))
         tensors = (
             tensor("x", 1 << 12),
             tensor("z"),
@@ -431,6 +430,13 @@ def test_lines_add_up_and_the_core_works_beside_them():
     assert found.time_s == found.stream_s + found.gathered_s > found.core_s
     found = estimated(spadd(256, 256 * 20, 256 * 20), memory=replace(MEMORY, merge_step_s=9 * NS))
     assert found.time_s == found.merge_s + found.branch_s > found.stream_s
+
+
+def test_sums_that_wait_for_themselves_also_wait_for_streams():
+    made = spmv(4096, 4096 * 200)
+    plain, lanes = estimated(made), estimated(made, LANES)
+    assert plain.time_s == plain.chain_s + plain.stream_s > plain.core_s
+    assert lanes.time_s < plain.time_s / 2
 
 
 @pytest.mark.parametrize("kind", ["spmv", "spmm", "spadd", "mttkrp"])

@@ -17,6 +17,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Cast,
     Const,
     For,
+    If,
     Load,
     Procedure,
     Store,
@@ -390,6 +391,72 @@ def test_an_empty_row_may_have_the_coordinate_of_none():
     inputs = {**inputs, "A2_pos": pos, "A1_crd": crd}
     for trace in ('cache_write("y", "i", "register")', 'scalar_replacement("y", "j")'):
         same(procedure, apply_trace(procedure, parse_trace(trace)), inputs)
+
+
+NEVER = Binary("lt", J, whole(0))
+
+
+def guarded_rows(guard):
+    """A row that is only touched under a guard, and whose number may be that of none."""
+    tensors = (
+        Tensor("a", (whole(4),), "int64", "input"),
+        Tensor("b", (whole(4),), "int64", "input"),
+        Tensor("y", (whole(6),), "float64", "output"),
+    )
+    store = Store("y", (memory("a", I),), Const(1.0, "float64"), "add")
+    inner = For("j", memory("b", I), For("k", whole(2), If(guard, store)))
+    body = Block((For("z", whole(6), Store("y", (Var("z"),), ZERO)), For("i", whole(4), inner)))
+    return verify(Procedure("f", (), tensors, body))
+
+
+@pytest.mark.parametrize(
+    ("guard", "numbers"),
+    [
+        # The guard says of which rows there is a place.
+        (Binary("lt", A, whole(6)), ([2, 9, 5, 7], [1, 2, 0, 3])),
+        # Only some iterations have one, which memory decides.
+        (Binary("lt", memory("a", J), whole(6)), ([2, 5, 9, 3], [1, 2, 0, 1])),
+        # No iteration has.
+        (NEVER, ([9, 9, 9, 9], [3, 3, 3, 3])),
+        (Binary("lt", J, whole(1)), ([1, 3, 9, 9], [3, 3, 0, 0])),
+    ],
+)
+def test_rows_under_guards(guard, numbers):
+    procedure = guarded_rows(guard)
+    inputs = {name: np.array(each) for name, each in zip("ab", numbers, strict=True)}
+    for trace in (
+        'cache_write("y", "i", "register")',
+        'scalar_replacement("y", "j")',
+        'scalar_replacement("y", "k")',
+    ):
+        after = apply_trace(procedure, parse_trace(trace))
+        # What never runs touches no row of its own.
+        size = 6 if guard == NEVER else 1
+        assert f": float64[{size}]  # register" in print_procedure(after)
+        same(procedure, after, inputs)
+
+
+def test_a_number_that_is_read_only_behind_another_is_not_asked_first():
+    """An empty outer loop leaves the number of the inner one unread: it may have no place."""
+    inner = For("k", memory("b", memory("a", I)), Store("y", (A,), Const(1.0, "float64"), "add"))
+    tensors = (
+        Tensor("a", (whole(4),), "int64", "input"),
+        Tensor("b", (whole(4),), "int64", "input"),
+        Tensor("c", (whole(4),), "int64", "input"),
+        Tensor("y", (whole(6),), "float64", "output"),
+    )
+    nest_ = For("i", whole(4), For("j", memory("c", I), inner))
+    zero = For("z", whole(6), Store("y", (Var("z"),), ZERO))
+    procedure = verify(Procedure("f", (), tensors, Block((zero, nest_))))
+    inputs = {
+        "a": np.array([2, 1000, 1, -5]),
+        "b": np.array([3, 2, 1, 0]),
+        "c": np.array([2, 0, 1, -1]),
+    }
+    for trace in ('cache_write("y", "i", "register")', 'scalar_replacement("y", "j")'):
+        after = apply_trace(procedure, parse_trace(trace))
+        assert ": float64[1]" in print_procedure(after)
+        same(procedure, after, inputs)
 
 
 def test_a_row_that_changes_meanwhile_is_copied_whole():
