@@ -43,6 +43,8 @@ bench: setup
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/tasks.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/drivers.py
 	$(BIN)/python benchmarks/stopping.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/sparse.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python benchmarks/sparse_crossover.py
 	$(BIN)/python benchmarks/compiler.py --only figures --only legality --only cache --only times --only named
 	$(BIN)/python benchmarks/agents.py
 
@@ -50,7 +52,7 @@ bench: setup
 audit: setup
 	$(BIN)/python benchmarks/spine.py --only kill
 	$(BIN)/kernelwright figures
-	$(BIN)/python benchmarks/compiler.py --only refusals --only random
+	$(BIN)/python benchmarks/compiler.py --only refusals --only evidence --only random
 	$(BIN)/kernelwright audit cheats
 	$(BIN)/kernelwright audit correctness
 	$(BIN)/kernelwright audit noise

@@ -30,7 +30,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import sparse_formats
 from sparse_kernels import aligned_copy, csr_matrix, kernel
+from sparse_schedules import (
+    AHEAD_LONG,
+    AHEAD_SHORT,
+    MTTKRP_FACTORED,
+    SDDMM_LANES,
+    SPMM_ROWS,
+    SPMV_LANES,
+)
 from table import Row, print_groups
 
 from kernelwright.env.compiler.runtime.toolchain import find_toolchain
@@ -42,54 +51,6 @@ HAND = Path(__file__).parent / "sparse_loops.c"
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2)
 ROUNDS, ROUND_S = 9, 0.02
 SHORT_ROW = 16
-
-SPMV_LANES = """
-cache_write("y", "i", "register")
-split("j", 8, "", "", "partition")
-rfactor("ji", "P", True)
-set_scope("P", "register")
-vectorize("ji")
-vectorize("ji_start")
-unroll("ji_final")
-"""
-SPMM_ROWS = """
-cache_write("C", "i", "register")
-vectorize("j", 8)
-unroll("jo")
-vectorize("jz", 8)
-unroll("jzo")
-vectorize("C_write_out1", 8)
-unroll("C_write_out1o")
-"""
-SDDMM_LANES = """
-precompute("j", "X(i,k) * Y(j,k)")
-{ahead}
-split("k", 8)
-rfactor("ki", "P", True)
-set_scope("P", "register")
-set_scope("w", "register")
-unroll("ko")
-vectorize("ki")
-vectorize("ki_start")
-unroll("ki_final")
-"""
-# What short rows read next is in other rows.
-AHEAD_SHORT = """prefetch("Y", "i", 2)
-unroll("k_ahead")
-prefetch("X", "i", 2)
-unroll("k_ahead2")"""
-AHEAD_LONG = """prefetch("Y", "j", 8)
-unroll("k_ahead")"""
-MTTKRP_FACTORED = """
-precompute("j", "T(i,j,k) * D(k,r)", "r")
-set_scope("w", "register")
-vectorize("r", 8)
-unroll("ro")
-vectorize("rz2", 8)
-unroll("rz2o")
-vectorize("r2", 8)
-unroll("r2o")
-"""
 
 
 def ratios(arms: dict[str, Callable[[], Any]], ours: str) -> dict[str, float]:
@@ -278,6 +239,7 @@ GROUPS = {
     "sddmm": sddmm,
     "spadd": spadd,
     "mttkrp": mttkrp,
+    "formats": lambda: sparse_formats.rows(ratios),
 }
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from kernelwright.search.store import MemoryStore
 
 # The problems that a CPU computes; the others are known by a model or by recordings.
 CPU_PROBLEMS = tuple(sorted(set(PROBLEMS) - {"attention_gpu", "gemm_gpu", "recorded_kernel"}))
-# Those with operands in several formats, with small sizes. Their arrays have sizes that are made for
-# one draw, so they have no ranges.
+# Those with operands in several formats, with small sizes. Their arrays have sizes that are made
+# for one draw, so they have no ranges.
 FORMATTED = {
     "spmv_formats": {
         "rows": 9,

@@ -1,5 +1,5 @@
-"""Schedules of sparse kernels whose rows are long: sums in eight lanes, rows of results in
-registers, what rows need next fetched ahead.
+"""Schedules of sparse kernels: sums in eight lanes, rows of results in registers, factors taken out
+of inner sums, and what rows need next fetched ahead.
 """
 
 SPMV_LANES = """
@@ -22,8 +22,7 @@ unroll("C_write_out1o")
 """
 SDDMM_LANES = """
 precompute("j", "X(i,k) * Y(j,k)")
-prefetch("Y","j",8)
-unroll("k_ahead")
+{ahead}
 split("k", 8)
 rfactor("ki", "P", True)
 set_scope("P", "register")
@@ -33,6 +32,13 @@ vectorize("ki")
 vectorize("ki_start")
 unroll("ki_final")
 """
+# What short rows read next is in other rows.
+AHEAD_SHORT = """prefetch("Y", "i", 2)
+unroll("k_ahead")
+prefetch("X", "i", 2)
+unroll("k_ahead2")"""
+AHEAD_LONG = """prefetch("Y", "j", 8)
+unroll("k_ahead")"""
 MTTKRP_FACTORED = """
 precompute("j", "T(i,j,k) * D(k,r)", "r")
 set_scope("w", "register")

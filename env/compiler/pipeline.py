@@ -1,15 +1,21 @@
 """From a procedure and a schedule to a callable: the visible list of named steps. Start reading the
 compiler here.
 
-    verify     the procedure is well formed schedule   every directive, each proved legal or refused
+    verify     the procedure is well formed
+    schedule   every directive, each proved legal or refused
     simplify   expressions folded, what never runs removed; parallel and vectorized loops carry
-    nothing generate   C with vector types build      a shared library from the cache, or a compiler
+               nothing
+    generate   C with vector types
+    build      a shared library from the cache, or a compiler
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
 
 from kernelwright.env.compiler.codegen.c import arguments, generate
 from kernelwright.env.compiler.codegen.comment import block_comment
@@ -24,6 +30,8 @@ from kernelwright.env.compiler.schedule.edit import check_kinds
 from kernelwright.env.compiler.schedule.memo import cached_apply
 from kernelwright.env.compiler.schedule.trace import print_trace
 from kernelwright.env.types import Directive
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +92,21 @@ def compile_procedure(
     build = cache.build(lowered.source, find_toolchain(toolchain), flags)
     final = lowered.procedure
     return Kernel(build.library, final.name, arguments(final), final.extents)
+
+
+def compiled_runner(
+    cache: BuildCache,
+    trace: Sequence[Directive] = (),
+    *,
+    toolchain: str | None = None,
+    flags: Sequence[str] = DEFAULT_FLAGS,
+) -> Callable[[Procedure, Arrays, Mapping[str, int]], dict[str, NDArray[Any]]]:
+    """What runs a procedure on inputs and extents as the interpreter does, compiled after a
+    schedule: for `sparse.run.evaluate` and its like, which make procedures of their own.
+    """
+
+    def run(procedure: Procedure, inputs: Arrays, extents: Mapping[str, int]) -> dict[str, Any]:
+        kernel = compile_procedure(procedure, trace, cache=cache, toolchain=toolchain, flags=flags)
+        return kernel(inputs, extents)
+
+    return run

@@ -34,13 +34,20 @@ _BASES = (
     "row_sum rows=11 cols=93",
     "row_sum rows=11 cols=93 dtype=float64",
     "softmax rows=11 cols=71",
+    "spadd rows=41 cols=37 nnz=300 formats=csr",
+    "spmm rows=41 cols=37 width=9 nnz=300 formats=csr",
     "spmv rows=41 cols=37 nnz=300",
+    "spmv_formats rows=41 cols=37 nnz=300 formats=csr",
     "transpose rows=23 cols=37",
 )
 _ELEMENTS = {"float32": "float", "float64": "double", "int32": "int32_t"}
 
 EQUIVALENT: dict[str, str] = {
     "layer_norm_minus_to_plus_0": "Σ (x + m)(x - m) is Σ (x - m)² for the mean m",
+    "spadd_half_precision_10": "positions up to 300 are whole numbers that half precision has",
+    "spadd_one_element_nudged_0": "a column of at most 36 times 1.001 is cut to itself",
+    "spadd_one_element_nudged_6": "a position of 300 times 1.001 is cut to itself",
+    "spadd_sum_overwritten_0": "the sum is zero before its first term",
 }
 """Mutants that compute what they should, with the reason."""
 
@@ -78,9 +85,10 @@ def _systematic(base: Named) -> list[Mutant]:
     """The mutants of a problem's plain loops: two places at most for each operator."""
     problem = base.make()
     assert problem.plain_c is not None
-    output = next(spec for spec in problem.tensors if spec.role == "output")
+    outputs = [spec.dtype for spec in problem.tensors if spec.role == "output"]
+    element = next((dtype for dtype in outputs if dtype.startswith("float")), outputs[0])
     places: dict[str, list[Mutation]] = {}
-    for mutation in mutations(problem.plain_c, _ELEMENTS[output.dtype]):
+    for mutation in mutations(problem.plain_c, _ELEMENTS[element]):
         places.setdefault(mutation.operator, []).append(mutation)
     dtype = "".join(f"_{value}" for key, value in base.options if key == "dtype")
     return [

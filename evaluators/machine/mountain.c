@@ -3,8 +3,8 @@
  *     mountain BYTES...
  *
  * Prints lines "WHAT BYTES SECONDS": "stream" a line of 64 bytes that is read along, "gathered" one
- * of a row of four lines at a random place, "merge" one step of a merge of sorted numbers without
- * branches, "mispredict" a branch that was foretold wrongly. Each is the median of some samples on
+ * of a row of four lines at a random place, "merge" one step of a merge of two sparse vectors without
+ * branches that assembles a third, "mispredict" a branch that was foretold wrongly. Each is the median of some samples on
  * this thread's clock: what is attained, not what is possible at most. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 
 enum { SAMPLES = 7, LINE = 64, ROW_LINES = 4, GATHERS = 1 << 15, LEAST_LINES = 1 << 16 };
-enum { MERGED = 1 << 15, BRANCHES = 1 << 16, HUGE_PAGES_FROM = 4 << 20 };
+enum { MERGED = 1 << 18, BRANCHES = 1 << 16, HUGE_PAGES_FROM = 4 << 20 };
 
 typedef double lanes __attribute__((vector_size(64), may_alias));
 typedef struct { lanes sum[4]; } sums;
@@ -80,12 +80,24 @@ static __attribute__((noinline)) void gather(const double *data, const int32_t *
     use(&s);
 }
 
-static __attribute__((noinline)) int64_t merge(const int32_t *a, const int32_t *b, int64_t count,
-                                               int32_t *out) {
+/* A number or 0, without a branch. */
+static inline double chosen(int is, double value) {
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= -(int64_t)is;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+/* A sum of two sparse vectors, assembled; coordinates ascend. */
+static __attribute__((noinline)) int64_t merge(const int32_t *a, const double *va, const int32_t *b,
+                                               const double *vb, int64_t count, int32_t *c,
+                                               double *vc) {
     int64_t i = 0, j = 0, n = 0;
     while (i < count && j < count) {
         int64_t x = a[i], y = b[j], least = x < y ? x : y;
-        out[n++] = (int32_t)least;
+        vc[n] = chosen(x == least, va[i]) + chosen(y == least, vb[j]);
+        c[n++] = (int32_t)least;
         i += x == least;
         j += y == least;
     }
@@ -126,7 +138,8 @@ static void lines(size_t bytes) {
 }
 
 static void cores(void) {
-    static int32_t a[MERGED], b[MERGED], out[2 * MERGED];
+    static int32_t a[MERGED], b[MERGED], c[2 * MERGED];
+    static double va[MERGED], vb[MERGED], vc[2 * MERGED];
     static uint8_t bits[BRANCHES];
     double times[SAMPLES];
     uint32_t state = 88172645u;
@@ -136,9 +149,9 @@ static void cores(void) {
     }
     for (int s = 0; s < SAMPLES; s++) {
         double began = now();
-        int64_t steps = merge(a, b, MERGED, out);
+        int64_t steps = merge(a, va, b, vb, MERGED, c, vc);
         times[s] = (now() - began) / (double)steps;
-        sink = (double)out[steps / 2];
+        sink = (double)c[steps / 2] + vc[steps / 2];
     }
     printf("merge 0 %.6g\n", median(times));
     double known;

@@ -6,12 +6,13 @@ A sparse kernel's time is that of its scheduled loops, with trip counts by array
     core       cycles with all data in the first cache (`throughput`), or what merges wait for
     streams    lines of arrays that are walked along, from where data of their size come
     gathers    lines at places that are read from memory, each from where its array lies
-    branches   guards inside merges, which no predictor knows
+    branches   guards inside merges and the ends of them, which no predictor knows
 
 Lines of streams and of gathers share the buffers through which the first cache is filled, so they
-add up; the core works beside them. What a line costs is a machine's to say, measured by working
-set (`MemoryCosts`): a curve has the share of hits in a cache that is nearly full in it, and how
-much of a shared cache there is. Times are of repeated calls, so what fits a cache is there.
+add up; the core works beside them. But a sum that waits for itself also waits for what is streamed:
+nothing makes up for it. What a line costs is a machine's to say, measured by working set
+(`MemoryCosts`): a curve has the share of hits in a cache that is nearly full in it, and how much of
+a shared cache there is. Times are of repeated calls, so what fits a cache is there.
 
 A dense alternative is library calls: operations, elements that a matrix product packs, and arrays
 that are read or written (`DenseWork`).
@@ -73,10 +74,13 @@ class DenseWork:
 
 @dataclass(frozen=True, slots=True)
 class SparseEstimate:
-    """A sparse kernel's predicted time and its parts, in seconds."""
+    """A sparse kernel's predicted time and its parts, in seconds; ``chain_s`` is the part of
+    ``core_s`` in which sums wait for themselves.
+    """
 
     time_s: float
     core_s: float
+    chain_s: float
     merge_s: float
     branch_s: float
     stream_s: float
@@ -100,10 +104,12 @@ def sparse_estimate(
     costs = [core_cost(phase, nest, machine, 1) for phase in nest.phases]
     core = sum(cost.cycles for cost in costs) / machine.clock_hz
     merge = merging.steps * memory.merge_step_s
-    branch = merging.tests * MISPREDICTED_SHARE * memory.mispredict_s
+    missed = merging.tests * MISPREDICTED_SHARE + merging.exits
+    branch = missed * memory.mispredict_s
     stream, gathered = _lines_s(procedure, nest, machine, memory)
-    time = max(max(core, merge) + branch, stream + gathered)
-    return SparseEstimate(time, core, merge, branch, stream, gathered)
+    chain = sum(cost.busy["chain"] for cost in costs) / machine.clock_hz
+    time = max(max(core, merge) + branch, stream + gathered, chain + stream)
+    return SparseEstimate(time, core, chain, merge, branch, stream, gathered)
 
 
 def _lines_s(

@@ -57,4 +57,4 @@ def _between(sizes: Sequence[int], costs: Sequence[float], size: float) -> float
         return costs[min(place, len(sizes) - 1)]
     low, high = sizes[place - 1], sizes[place]
     share = math.log(size / low) / math.log(high / low)
-    return costs[place - 1] * (costs[place] / costs[place - 1]) ** share
+    return costs[place - 1] * math.pow(costs[place] / costs[place - 1], share)

@@ -39,12 +39,13 @@ Segments: TypeAlias = Mapping[str, tuple[float, float]]
 @dataclass(slots=True)
 class Merging:
     """What stands for numbers from memory (`affine.mean`), ``steps`` of merges that wait for what
-    they load, and ``tests`` inside of them that memory decides.
+    they load, ``tests`` inside of them that memory decides, and ``exits`` from their loops.
     """
 
     numbers: dict[str, float]
     steps: float = 0.0
     tests: float = 0.0
+    exits: float = 0.0
     trips: dict[str, float] = field(default_factory=dict)
 
 
@@ -82,6 +83,7 @@ class _Reader:
         match node:
             case For(var, extent, If(condition, body)) if extent == UNKNOWN:
                 trips = found.trips[var] = found.numbers[var] = self._trips(condition)
+                found.exits += runs
                 found.steps += runs * trips if _waits(body) else 0.0
                 guards = [each for each in _guards(body) if has_loads(each.condition)]
                 found.tests += runs * trips * len(guards)

@@ -11,7 +11,7 @@ allowed (`regroups_exactly`, ``Store.reassociable``); they may still not meet in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from kernelwright.env.compiler.ir.queries import tensors_by_name
 from kernelwright.env.compiler.poly.distance import carries_nothing, keeps_order
 from kernelwright.env.compiler.poly.limits import MAX_ANSWER_OPERATIONS, limited
 from kernelwright.env.compiler.poly.model import (
+    Access,
     Instance,
     Model,
     Position,
@@ -67,21 +68,23 @@ class Dependences:
         """The pairs of instances that touch one element, one of them writing."""
         model = self.model
         changing = changing_tensors(model.instances)
-        opaque = [access for access in model.written if is_opaque(access, changing)]
-        if not opaque:
+        stored = {i.store.tensor for i in model.instances}
+        written = _by_kind(model.written, changing)
+        read = _by_kind((each for each in model.read if each[1] in stored), changing)
+        if not (written[True] or read[True]):
             writes, reads = model.writes(), model.reads()
             meet = writes.apply_range(writes.reverse())
             if not reads.is_empty():
                 meet = meet.union(writes.apply_range(reads.reverse()))
                 meet = meet.union(reads.apply_range(writes.reverse()))
             return meet
-        others = [access for access in model.read if is_opaque(access, changing)]
-        plain = [access for access in model.read if access not in others]
-        writes = model.touched(access for access in model.written if access not in opaque)
-        every = model.writes().union(model.reads())
-        half = writes.apply_range(every.reverse())
-        half = half.union(model.touched(opaque).apply_range(model.touched(plain).reverse()))
-        half = half.union(meetings(model, opaque, [*opaque, *others], changing))
+        writes = model.touched(written[False])
+        others = model.touched((*written[False], *read[False]))
+        half = writes.apply_range(others.reverse())
+        half = half.union(
+            meetings(model, written[True], (*model.written, *read[True], *read[False]), changing)
+        )
+        half = half.union(meetings(model, written[False], read[True], changing))
         return half.union(half.reverse())
 
     @cached_property
@@ -152,6 +155,14 @@ class Dependences:
         parts = [f"{i.tuple_text} -> [{', '.join(map(isl_name, key(i)))}]" for i in instances]
         mapping = isl.UnionMap(f"{self.model.parameters}{{ {'; '.join(parts)} }}")
         return mapping.apply_range(mapping.reverse())
+
+
+def _by_kind(found: Iterable[Access], changing: Collection[str]) -> dict[bool, list[Access]]:
+    """The opaque accesses (True) and the others."""
+    kinds: dict[bool, list[Access]] = {True: [], False: []}
+    for access in found:
+        kinds[is_opaque(access, changing)].append(access)
+    return kinds
 
 
 def regroups_exactly(op: str, dtype: str | None) -> bool:

@@ -51,7 +51,8 @@ def _meeting(first: Access, second: Access, changing: Collection[str]) -> str:
         # isl's names of no extents have such primes in front of them.
         own = {var: Var(f"{side}{k}'") for k, var in enumerate(instance.variables)}
         read = {term: Var(f"{side}_read{k}'") for k, term in enumerate(terms)}
-        named = [affine_text(substitute(_named(i, read), own)) for i in indices]
+        values: dict[str, Expr] = {**own}
+        named = [affine_text(substitute(_named(i, read), values)) for i in indices]
         private = dict(instance.private).get(tensor, ())
         sides.append((own, read, [*(isl_name(own[var].name) for var in private), *named]))
     (x, x_read, places), (y, y_read, others) = sides

@@ -278,6 +278,14 @@ def _filled(values: isl.Set) -> isl.Set:
     return isl.Set.from_pw_aff(low).apply(up).intersect(isl.Set.from_pw_aff(high).apply(down))
 
 
+def touched_where(found: list[Access], around: Context) -> Expr:
+    """The condition, by what is fixed, under which some accesses are made; it holds in more cases
+    where their loops and guards are not affine.
+    """
+    context, touched = known(around), _domain(found, around)
+    return TRUE if context.is_subset(touched) else from_set(touched.gist_params(context))
+
+
 def _domain(found: list[Access], around: Context) -> isl.Set:
     """The values of what is fixed for which anything is touched."""
     out = isl.Set.empty(context_set(around.parameters, ()).get_space())

@@ -148,7 +148,9 @@ def cache_write(
 
     The box is the least around what the iteration reads and writes; an empty ``loop`` means all of
     the tensor, once. All elements of the box are copied back, so each must be written by the
-    iteration, or have been written before (then it is copied in).
+    iteration, or have been written before (then it is copied in). Where numbers choose the box that
+    are read from memory and that the iteration leaves alone (``y[crd[i]]``), it is copied under the
+    condition that it is touched, or that there is such a place.
 
     Raises:
         ScheduleError: if there is no such tensor, loop or scope, the iteration does not write the
@@ -198,7 +200,8 @@ def scalar_replacement(procedure: Procedure, tensor: str, loop: str) -> Procedur
           for y_register_out0 in 1:  # unrolled
             y[i + y_register_out0] = y_register[y_register_out0]
 
-    The copies are unrolled, and in vectors where the loop's accesses are. The indices of the
+    The copies are unrolled, and in vectors where the loop's accesses are; where memory chooses the
+    elements they are under a condition, as those of `cache_write`. The indices of the
     accesses must be numbers once inner loops are unrolled; the generated C is refused otherwise.
 
     Raises:

@@ -21,11 +21,12 @@ from kernelwright.env.compiler.ir.nodes import (
     For,
     If,
     Load,
+    Select,
     Stmt,
     Store,
     Var,
 )
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.simplify import TRUE, whole
 from kernelwright.env.compiler.sparse.bound import Bound, Place
 from kernelwright.env.compiler.sparse.levels.base import Level, minus, one_after, plus, times
 from kernelwright.env.compiler.sparse.minted import Minted, scalar
@@ -167,10 +168,8 @@ class Assembly:
         after: list[Stmt] = []
         for level in chain:
             site = self.program.site(target, level)
-            value = bound.coordinates[self.program.loop(target, level)]
-            stored = Cast(site.index_dtype, value)
-            after.append(Store(site.name("crd"), (place,), stored))
-        after = [self._guarded(number, Block(tuple(after)))]
+            value = Cast(site.index_dtype, bound.coordinates[self.program.loop(target, level)])
+            after.append(self._written(number, site.name("crd"), place, value))
         after.append(Store(counter, (), whole(1), "add"))
         inner = next((n for n in self._counters if n > number), None)
         if inner is None:
@@ -178,8 +177,7 @@ class Assembly:
         if not self._between(inner):
             below = self.program.site(target, inner)
             end = Cast(below.index_dtype, Load(self._counters[inner], ()))
-            ends = Store(below.name("pos"), (one_after(place),), end)
-            after.insert(0, self._guarded(number, ends))
+            after.insert(0, self._written(number, below.name("pos"), one_after(place), end))
         # A coordinate under which nothing was appended is not kept.
         start = self.names.new(f"{self._counters[inner]}_before")
         grown = Binary("lt", Load(start, ()), Load(self._counters[inner], ()))
@@ -189,19 +187,36 @@ class Assembly:
 
     def value(self, store: Store) -> Stmt:
         """The write of a value of the target, as far as it is written."""
-        if not self.is_appended or self.program.assembly == "exact":
+        number = max(self._counters, default=-1)
+        if not self.is_appended or number < 0 or self.program.assembly == "exact":
             return store
-        return self._guarded(max(self._counters, default=-1), store)
-
-    def _guarded(self, number: int, store: Stmt) -> Stmt:
-        """A write at the running position of a level, where there is room for it."""
-        if self.program.assembly == "exact" or number < 0:
-            return store
-        if self.program.assembly == "counts":
+        if self.program.assembly in ("counts", "assemble"):
             return Block(())
+        return If(self._has_room(number), store)
+
+    def _written(self, number: int, array: str, place: Expr, value: Expr) -> Stmt:
+        """A write to an array of levels while level ``number`` is appended to, as far as there is
+        room and it is written; where the levels are there already, a comparison with them.
+        """
+        store = Store(array, (place,), value)
+        match self.program.assembly:
+            case "counts":
+                return Block(())
+            case "guarded":
+                return If(self._has_room(number), store)
+            case "compute":
+                differs = Binary("ne", Load(array, (place,)), value)
+                return If(Select(self._has_room(number), differs, TRUE), self._count_wrong())
+        return store
+
+    def _has_room(self, number: int) -> Expr:
+        """Whether the running position of a level is within its arrays."""
         chain = self._chain(number)[0]
         room = self.program.site(self.target, chain).positions
-        return If(Binary("lt", Load(self._counters[chain], ()), room), store)
+        return Binary("lt", Load(self._counters[chain], ()), room)
+
+    def _count_wrong(self) -> Stmt:
+        return Store(f"{self.target.tensor}_wrong", (whole(0),), whole(1), "add")
 
     def _chain(self, number: int) -> list[int]:
         """The levels from one with a position of its own down to a level."""
@@ -215,18 +230,24 @@ class Assembly:
         number = self.level_at(var)
         if number not in self._counters or self.program.assembly == "counts":
             return []
+        compares = self.program.assembly == "compute"
         site = self.program.site(target, number)
         parent = bound.place(target).position
         end = Cast(site.index_dtype, Load(self._counters[number], ()))
         store = Store(site.name("pos"), (one_after(parent),), end)
+        if compares:
+            differs = Binary("ne", Load(store.tensor, store.indices), end)
+            checked: Stmt = If(differs, self._count_wrong())
+        else:
+            checked = store
         above = max((n for n in self._counters if n < number), default=None)
         if above is None:
-            return [store]
+            return [checked]
         if not self._between(number):
             return []  # written where the parent is appended
         # What is above has not been appended yet, and may never be: behind the last one is no room.
         room = self.program.site(target, above).positions
-        return [If(Binary("lt", Load(self._counters[above], ()), room), store)]
+        return [If(Binary("lt", Load(self._counters[above], ()), room), checked)]
 
     def _between(self, number: int) -> list[int]:
         """The dense levels between a level that is appended to and the one above it."""
@@ -239,14 +260,19 @@ class Assembly:
         """Counters, first positions, and the workspaces that keep lists."""
         before: list[Stmt] = []
         after: list[Stmt] = []
-        if self.program.assembly != "counts":
+        assembly = self.program.assembly
+        if assembly in ("exact", "guarded", "assemble"):
             for number in self._counters:
                 first, last = self._ends(number)
                 before += first
                 after += last
             after += self._rest()
-        if self.is_appended and self.program.assembly != "exact":
+        if assembly in ("exact", "guarded", "compute"):
+            after += self._rest_of_values()
+        if self.is_appended and assembly in ("guarded", "counts"):
             after += self._told()
+        if self.is_appended and assembly == "compute":
+            before.append(Store(f"{self.target.tensor}_wrong", (whole(0),), whole(0)))
         out: Stmt = Block((*before, body, *after)) if before or after else body
         for name in self._starts:
             out = Allocate(scalar(name), out)
@@ -288,18 +314,21 @@ class Assembly:
                     each = times(each, self.program.site(self.target, level).extent)
                 first = one_after(times(used, each))
                 out.append(self._filled(at.name("pos"), first, times(left, each), end))
-        if self._counters:
-            number = max(self._counters)
-            block: Expr = whole(1)
-            for level in range(number + 1, len(self._kinds)):
-                if self._kinds[level].full:
-                    block = times(block, self.program.site(self.target, level).extent)
-            used = times(Load(self._counters[number], ()), block)
-            left = minus(self.program.stored(self.target), used)
-            zero = Const(0.0, self.program.dtype)
-            values = f"{self.program.prefix(self.target.tensor)}_vals"
-            out.append(self._filled(values, used, left, zero))
         return out
+
+    def _rest_of_values(self) -> list[Stmt]:
+        """Zeros behind the last value."""
+        if not self._counters:
+            return []
+        number = max(self._counters)
+        block: Expr = whole(1)
+        for level in range(number + 1, len(self._kinds)):
+            if self._kinds[level].full:
+                block = times(block, self.program.site(self.target, level).extent)
+        used = times(Load(self._counters[number], ()), block)
+        left = minus(self.program.stored(self.target), used)
+        values = f"{self.program.prefix(self.target.tensor)}_vals"
+        return [self._filled(values, used, left, Const(0.0, self.program.dtype))]
 
     def _filled(self, array: str, start: Expr, count: Expr, value: Expr) -> Stmt:
         name = self.names.new("r")

@@ -33,7 +33,6 @@ from kernelwright.env.compiler.sparse.parse import check, parse
 from kernelwright.env.compiler.sparse.pattern import (
     check_format_pattern,
     check_values_alike,
-    summed_inside,
 )
 from kernelwright.env.compiler.sparse.program import (
     Program,
@@ -146,12 +145,6 @@ def gathered(made: Program, var: str) -> Program:
             raise SparseError(
                 f"workspace: expected a result that is not gathered yet, found {known.name}"
             )
-    inside = [summed for kept, summed in sorted(summed_inside(made)) if kept == var]
-    if inside:
-        raise SparseError(
-            f"workspace: expected forall {inside[0]}, which is summed, outside of forall {var}, "
-            f"since {target.tensor} would store other elements, found it inside"
-        )
     name = new_workspace(made)
     space = Workspace(name, (var,), listed=True)
     outer = loops[:-1]

@@ -25,7 +25,7 @@ from kernelwright.env.compiler.sparse.named import format_text, parse_format
 from kernelwright.env.compiler.sparse.notation import NotationError
 from kernelwright.env.compiler.sparse.order import append_conflict, loop_variables
 from kernelwright.env.compiler.sparse.parse import parse_expression
-from kernelwright.env.compiler.sparse.pattern import check_order_pattern
+from kernelwright.env.compiler.sparse.pattern import check_gathered_pattern, check_order_pattern
 from kernelwright.env.compiler.sparse.precompute import precomputed
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 
@@ -107,7 +107,13 @@ def workspace(program: Program, var: str) -> Procedure:
         ScheduleError: if the result is not stored by ``var`` last, or its other loops are not
             outermost.
     """
-    return _made("workspace", lambda: gathered(program, var))
+
+    def make() -> Program:
+        made = gathered(program, var)
+        check_gathered_pattern(program, var)
+        return made
+
+    return _made("workspace", make)
 
 
 def precompute(program: Program, var: str, part: str, *indices: str) -> Procedure:

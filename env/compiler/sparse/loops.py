@@ -220,7 +220,8 @@ def _located(
             continue
         kind, place = lowering.program.level(access, number), now.place(access)
         at = kind.locate(now.site(access, number), place.position, value)
-        fresh = {old: lowering.names.new(old) for old in at.scalars}
+        # Other than the level's own names, by which no coordinate or position is known then.
+        fresh = {old: lowering.names.new(f"{old}_at_{inside.var}") for old in at.scalars}
         found = None if at.found is None else _renamed(at.found, fresh)
         now = now.with_place(access, Place(number + 1, _renamed(at.position, fresh), None, found))
         search += [_renamed_in(each, fresh) for each in at.before]

@@ -196,14 +196,14 @@ class Lowering:
         appended = self.assembly.appends(target, var)
         kept = is_kept(self.program, var, target)
         self.assembly.check(target, var, bound, is_kept=kept)
-        if kept and not appended and not is_full:
+        writes_all = kept and is_full and not overhangs(self.program, target, var)
+        if kept and not appended and not writes_all:
             self.assembly.leaves_out(target)
         if self.program.shares(target) and kept:
             own = sharer(self.program)
             visits_all = merged == (frozenset((own if own in steps else FULL,)),)
             self.leaves_out = self.leaves_out or not visits_all
         before: list[Stmt] = []
-        writes_all = kept and is_full and not overhangs(self.program, target, var)
         if pending and not writes_all and not is_created(self, target, var, bound):
             before, pending = zero(self, target, bound), False
         loop = self.loops(var, body, steps, merged, bound, pending, target)

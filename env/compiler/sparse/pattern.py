@@ -29,6 +29,21 @@ def check_order_pattern(before: Program, after: Program) -> None:
         )
 
 
+def check_gathered_pattern(program: Program, var: str) -> None:
+    """Refuse to gather over a loop what it stores at each of its coordinates, if a product follows
+    or not: only what some product has would be stored.
+
+    Raises:
+        SparseError: with the summed loop.
+    """
+    inside = [summed for kept, summed in sorted(summed_inside(program)) if kept == var]
+    if inside:
+        raise SparseError(
+            f"workspace: expected forall {inside[0]}, which is summed, outside of forall {var}, "
+            f"since {program.assignment.target.tensor} would store other elements, found it inside"
+        )
+
+
 def summed_inside(program: Program) -> frozenset[tuple[str, str]]:
     """Pairs of loops: by which a sparse result is appended, and a summed one inside of it."""
     target = program.assignment.target

@@ -27,9 +27,11 @@ class SparseError(CompilerError):
     """A statement that cannot be lowered as it is: why, and what would help."""
 
 
-# The target's arrays are as large as ``counts`` says, or larger (exact); nothing is written beyond
-# them, and how much was needed is told (guarded); it is only told how much is needed (counts).
-ASSEMBLIES = ("exact", "guarded", "counts")
+# What becomes of a sparse target. Levels and values are written to arrays that are large enough
+# (exact); nothing is written beyond them, and how much was needed is told (guarded); that is told
+# and nothing else (counts); levels are written and no values (assemble); values are written to
+# levels that are there, and where these are other ones is told (compute).
+ASSEMBLIES = ("exact", "guarded", "counts", "assemble", "compute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +243,22 @@ class Program:
             shape = tuple(self.size(index) for index in plain_indices(self, access))
             new = [Tensor(self.prefix(access.tensor), shape, self.dtype, role)]
         else:
-            new = [] if self.shares(access) else self._arrays(access, role)
+            is_made = is_target and not self.shares(access)
+            assembly = self.assembly if is_made else "exact"
+            levels = "input" if assembly == "compute" else role
+            new = [] if self.shares(access) else self._arrays(access, levels)
             name = f"{self.prefix(access.tensor)}_vals"
-            new.append(Tensor(name, (self.stored(access),), self.dtype, role))
-            if is_target and not self.shares(access) and self.assembly != "exact":
-                levels = whole(len(self.format(access.tensor).levels))
-                told = Tensor(f"{access.tensor}_counts", (levels,), "int64", role)
-                new = [told] if self.assembly == "counts" else [*new, told]
+            values = Tensor(name, (self.stored(access),), self.dtype, role)
+            count = whole(len(self.format(access.tensor).levels))
+            counts = Tensor(f"{access.tensor}_counts", (count,), "int64", role)
+            wrong = Tensor(f"{access.tensor}_wrong", (whole(1),), "int64", role)
+            new = {
+                "exact": [*new, values],
+                "guarded": [*new, values, counts],
+                "counts": [counts],
+                "assemble": new,
+                "compute": [*new, values, wrong],
+            }[assembly]
         return new
 
     def _arrays(self, access: Access, role: str) -> list[Tensor]:

@@ -1,7 +1,9 @@
 """Running a statement on tensors: arguments from operands, and the target from what comes back.
 
 A sparse target's size is found in one of two ways. ``count`` runs the loops twice, first only to
-count; ``grow`` starts from a guess with guarded writes and runs again if it was too small.
+count; ``grow`` starts from a guess with guarded writes and runs again if it was too small. What is
+assembled once can be computed again and again: `assemble` makes the levels alone, `compute` the
+values of levels that are there.
 """
 
 from __future__ import annotations
@@ -56,6 +58,92 @@ def evaluate(
         raise SparseError(f"way: expected {' or '.join(WAYS)}, found {way!r}")
     if guess < 0:
         raise SparseError(f"guess: expected a number of at least 0, found {guess}")
+    made, arguments, values = _prepared(statement, operands, target, structure, order, change)
+    name = made.assignment.target.tensor
+    shape = _shape(made, values)
+    if made.is_plain(name):
+        out = runner(lower(made), arguments, _used(made, values))[name]
+        return np.transpose(out, np.argsort(_modes(made, name)))
+    if structure is not None:
+        like = operands[structure]
+        assert isinstance(like, SparseTensor)
+        found = runner(lower(made), arguments, _used(made, values))[f"{name}_vals"]
+        return SparseTensor(like.format, like.shape, like.arrays, found)
+    return _assembled(made, arguments, values, shape, way, guess, runner)
+
+
+def assemble(
+    statement: str | Assignment,
+    operands: Mapping[str, Operand],
+    target: str | Format,
+    *,
+    order: tuple[str, ...] | None = None,
+    runner: Runner = interpret,
+    change: Callable[[Program], Program] = lambda found: found,
+) -> SparseTensor:
+    """The target's levels, with zeros for values: what `compute` fills.
+
+    Raises:
+        SparseError: as `evaluate`; or if the target's format is dense.
+    """
+
+    def levels_only(made: Program) -> Program:
+        return replace(change(made), assembly="assemble")
+
+    found = evaluate(statement, operands, target, order=order, runner=runner, change=levels_only)
+    if not isinstance(found, SparseTensor):
+        raise SparseError(f"assemble: expected a sparse target, found {target}")
+    return found
+
+
+def compute(
+    statement: str | Assignment,
+    operands: Mapping[str, Operand],
+    levels: SparseTensor,
+    *,
+    order: tuple[str, ...] | None = None,
+    runner: Runner = interpret,
+    change: Callable[[Program], Program] = lambda found: found,
+) -> SparseTensor:
+    """The target on levels that were assembled before, for operands with the same structure.
+
+    Raises:
+        SparseError: as `evaluate`; or if the operands give the target other levels.
+    """
+
+    def values_only(made: Program) -> Program:
+        return replace(change(made), assembly="compute")
+
+    made, arguments, values = _prepared(
+        statement, operands, levels.format, None, order, values_only
+    )
+    name = made.assignment.target.tensor
+    if made.is_plain(name):
+        raise SparseError(f"compute: expected a sparse target, found {levels.format.words}")
+    if _shape(made, values) != levels.shape:
+        raise SparseError(
+            f"compute: expected levels of shape {_shape(made, values)}, found {levels.shape}"
+        )
+    own = {k: v for k, v in levels.arguments(name).items() if k != f"{name}_vals"}
+    values |= {f"{k[:-4]}_size": array.size for k, array in own.items() if k.endswith("_crd")}
+    out = runner(lower(made), {**arguments, **own}, _used(made, values))
+    if wrong := int(out[f"{name}_wrong"][0]):
+        raise SparseError(
+            f"compute: expected operands that give {name} the levels that were assembled, found "
+            f"{wrong} positions that differ"
+        )
+    return SparseTensor(levels.format, levels.shape, levels.arrays, out[f"{name}_vals"])
+
+
+def _prepared(
+    statement: str | Assignment,
+    operands: Mapping[str, Operand],
+    target: str | Format,
+    structure: str | None,
+    order: tuple[str, ...] | None,
+    change: Callable[[Program], Program],
+) -> tuple[Program, dict[str, NDArray[Any]], dict[str, int]]:
+    """The program, the operands' arrays, and the sizes of indices and levels."""
     assignment = parse(statement) if isinstance(statement, str) else statement
     name = assignment.target.tensor
     _check_operands(assignment, operands, structure)
@@ -75,16 +163,11 @@ def evaluate(
     arguments: dict[str, NDArray[Any]] = {}
     for tensor, operand in operands.items():
         arguments |= _arrays(made, tensor, operand, values)
-    shape = tuple(values[f"{v}_size"] for v in assignment.target.indices)
-    if made.is_plain(name):
-        out = runner(lower(made), arguments, _used(made, values))[name]
-        return np.transpose(out, np.argsort(_modes(made, name)))
-    if structure is not None:
-        like = operands[structure]
-        assert isinstance(like, SparseTensor)
-        found = runner(lower(made), arguments, _used(made, values))[f"{name}_vals"]
-        return SparseTensor(like.format, like.shape, like.arrays, found)
-    return _assembled(made, arguments, values, shape, way, guess, runner)
+    return made, arguments, values
+
+
+def _shape(made: Program, values: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(values[f"{v}_size"] for v in made.assignment.target.indices)
 
 
 def _check_operands(
@@ -200,6 +283,8 @@ def _tensor(
         elif kind.full:
             above *= extent
         arrays[number] = own
+    if made.assembly == "assemble":
+        return SparseTensor.checked(form, shape, arrays, np.zeros(above, made.dtype))
     return SparseTensor.checked(form, shape, arrays, out[f"{name}_vals"])
 
 

@@ -67,7 +67,8 @@ def block_scores(
         return {"S_vals": arrays["M_bcsr_vals"].astype(np.float64) * scores.ravel()}
 
     def magnitude(arrays: Arrays) -> Arrays:
-        found = reference({name: abs(array) for name, array in arrays.items()})["S_vals"]
+        absolute: Arrays = {name: abs(array) for name, array in arrays.items()}
+        found = reference(absolute)["S_vals"].astype(np.float64)
         terms = np.full(found.size, depth + 1.0)
         factors = (arrays[name] for name in ("M_bcsr_vals", "Q", "K"))
         return {"S_vals": growth(depth + 2.0) * found + smallest(dtype, terms, *factors)}

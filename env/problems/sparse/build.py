@@ -16,6 +16,7 @@ from kernelwright.env.compiler.ir.nodes import Procedure, Tensor
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.runtime.call import C_TYPES
 from kernelwright.env.compiler.sparse.build import program
+from kernelwright.env.compiler.sparse.format import Format
 from kernelwright.env.compiler.sparse.levels.base import Whole
 from kernelwright.env.compiler.sparse.lower import lower
 from kernelwright.env.compiler.sparse.program import Program
@@ -93,7 +94,7 @@ def sparse_problem(
 
     @cache
     def lowered() -> Procedure:
-        formats = {each.name: each.first.form for each in operands}
+        formats: dict[str, str | Format] = {each.name: each.first.form for each in operands}
         result = statement.partition("(")[0].strip()
         if structure is None and target != "dense":
             formats |= {result: target}

@@ -93,7 +93,15 @@ def spgemm(inputs: Arrays, outputs: Arrays) -> None:
     a = _csr(inputs, "A_csr", (inputs["A_csr2_pos"].size - 1, inner))
     b = _csr(inputs, "B_csr", (inner, max(_columns(inputs, "B_csr"), 1)))
     found = a @ b
+    # SciPy has room for all places and cuts off what sums that are zero left, as a view of the
+    # whole unless that is more than half.
+    whole = found.data if found.data.base is None else found.data.base
+    is_short = whole.size > found.nnz or 2 * found.nnz < outputs["C_vals"].size
     found.sort_indices()
+    if is_short:
+        pattern = _ones(a) @ _ones(b)
+        pattern.sort_indices()
+        found = _with(found, pattern)
     _written(outputs, found)
 
 

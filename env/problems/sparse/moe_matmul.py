@@ -71,7 +71,8 @@ def moe_matmul(
         return {"y": (x @ w[arrays["A_bcsr2_crd"]]).reshape(tokens, width)}
 
     def magnitude(arrays: Arrays) -> Arrays:
-        found = reference({name: abs(array) for name, array in arrays.items()})["y"]
+        absolute: Arrays = {name: abs(array) for name, array in arrays.items()}
+        found = reference(absolute)["y"].astype(np.float64)
         return {"y": growth(float(depth)) * found}
 
     return sparse_problem(

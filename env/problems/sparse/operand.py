@@ -90,7 +90,7 @@ class Operand:
         """
         for _ in range(ATTEMPTS):
             coordinates = draw(rng)
-            values = rng.standard_normal(coordinates.shape[1], FLOATS[self.dtype])
+            values = np.asarray(rng.standard_normal(coordinates.shape[1], FLOATS[self.dtype]))
             try:
                 return self.arrays(coordinates, values)
             except FullError as error:

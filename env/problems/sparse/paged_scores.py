@@ -60,7 +60,8 @@ def paged_scores(
         return {"s": scale[:, None] * (keys[arrays["T_ell2_crd"]] @ q)}
 
     def magnitude(arrays: Arrays) -> Arrays:
-        found = reference({name: abs(array) for name, array in arrays.items()})["s"]
+        absolute: Arrays = {name: abs(array) for name, array in arrays.items()}
+        found = reference(absolute)["s"].astype(np.float64)
         factors = (arrays[name] for name in ("T_ell_vals", "K", "q"))
         terms = np.full(found.shape, depth + 1.0)
         return {"s": growth(depth + 2.0) * found + smallest(dtype, terms, *factors)}

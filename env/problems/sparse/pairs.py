@@ -43,7 +43,7 @@ class Pair:
             out: Arrays = {}
             try:
                 for each, places in zip((self.a, self.b), self.draw(rng), strict=True):
-                    values = rng.standard_normal(places.shape[1], FLOATS[each.dtype])
+                    values = np.asarray(rng.standard_normal(places.shape[1], FLOATS[each.dtype]))
                     out |= each.arrays(places, values)
             except FullError as error:
                 why = str(error)

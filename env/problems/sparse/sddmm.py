@@ -55,7 +55,8 @@ def sddmm(
         return {"S_vals": values * np.einsum("pk,pk->p", b[row], c[col])}
 
     def magnitude(arrays: Arrays) -> Arrays:
-        found = reference({name: abs(array) for name, array in arrays.items()})["S_vals"]
+        absolute: Arrays = {name: abs(array) for name, array in arrays.items()}
+        found = reference(absolute)["S_vals"].astype(np.float64)
         terms = np.full(nnz, depth + 1.0)
         values = (arrays[name] for name in (f"{a.first.prefix}_vals", "B", "C"))
         return {"S_vals": growth(depth + 2.0) * found + smallest(dtype, terms, *values)}

@@ -3,11 +3,11 @@ a categorical decision, and what may be decided then is what fits it.
 
 `spmv` is for a sparse matrix times a vector, y(i) = A(i,j) * x(j):
 
-    csr, ell      a row's sum in a register, or in the lanes of one
-    bcsr          the sums of a row of blocks in vectors, all blocks written out
-    ellslots      place by place, so that neighbouring rows are neighbours in memory
-    dia           diagonal by diagonal, unrolled
-    the others    as they are
+    csr, dcsr, ell    a row's sum in a register, or in the lanes of one
+    bcsr              the sums of a row of blocks in vectors, all blocks written out
+    ellslots          neighbouring rows in lanes, whose places are neighbours in memory
+    dia               neighbouring rows of a diagonal in lanes, several vectors together
+    the others        as they are
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from kernelwright.env.compiler.sparse.named import format_text
 from kernelwright.env.compiler.sparse.program import Program
 from kernelwright.env.spaces.schedule.builder import InfeasibleError, TraceBuilder, plain_text
 
-PLAIN, REGISTER, LANES, UNROLLED, SLOTS = "plain", "register", "lanes", "unrolled", "slots"
+PLAIN, REGISTER, LANES = "plain", "register", "lanes"
 WAYS = {
     "csr": (PLAIN, REGISTER, LANES),
+    "dcsr": (PLAIN, REGISTER, LANES),
     "ell": (PLAIN, REGISTER, LANES),
-    "ellslots": (PLAIN, SLOTS),
+    "ellslots": (PLAIN, LANES),
     "bcsr": (PLAIN, LANES),
-    "dia": (PLAIN, UNROLLED),
+    "dia": (PLAIN, LANES),
 }
-SUMS = (4, 8, 16)
+SUMS, ROWS, TOGETHER = (4, 8, 16), (4, 8, 16), (1, 2, 4)
 
 
 def spmv(s: TraceBuilder) -> None:
@@ -39,7 +40,7 @@ def spmv(s: TraceBuilder) -> None:
     outermost = {"csr": "i", "ell": "i", "bcsr": "io", "ellslots": "i"}.get(name)
     way = s.sample_categorical(WAYS.get(name, (PLAIN,)), name="loops")
     match name, way:
-        case (("csr" | "ell"), "register" | "lanes"):
+        case (("csr" | "dcsr" | "ell"), "register" | "lanes"):
             s.cache_write("y", "i", "register")
             if way == LANES:
                 _in_lanes(s)
@@ -50,12 +51,18 @@ def spmv(s: TraceBuilder) -> None:
             s.vectorize("ji_start")
             for loop in ("ji_final", "ii", "ii_start", "ii_final"):
                 s.unroll(loop)
-        case "ellslots", "slots":
-            s.fission("i", 1)
-            s.reorder("j", "i_second")
-            outermost = None
-        case "dia", "unrolled":
-            s.unroll("i", s.sample_categorical((2, 4, 8), name="together"))
+        case "ellslots", "lanes":
+            s.vectorize("i", s.sample_categorical(ROWS, name="rows"))
+            s.cache_write("y", "io", "register")
+            s.vectorize("y_write_out0")
+            outermost = "io"
+        case "dia", "lanes":
+            lanes = s.sample_categorical(ROWS, name="rows")
+            together = s.sample_categorical(TOGETHER, name="together")
+            s.split("i", lanes * together, "", "", "partition")
+            s.vectorize("ii", lanes)
+            if together > 1:
+                s.unroll("iio")
     if s.threads > 1 and outermost is not None and s.legal("parallel", outermost):
         s.parallel(outermost)
 

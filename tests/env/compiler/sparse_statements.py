@@ -91,6 +91,7 @@ REASONS = {
     "ordered level at": "unordered merged",
     "expected a target of dense, compressed and singleton levels": "target kind",
     "expected elements of distinct coordinates": "duplicates",
+    "next to one another": "places in slots",
     "one after the other": "terms in sequence",
     "could only be appended again": "appended in a summed loop",
     "found forall": "levels out of order",

@@ -418,3 +418,26 @@ def test_a_scalar_is_a_tensor_without_levels():
     tensor = from_dense(Format(()), np.float64(3.5))
     assert tensor.values.tolist() == [3.5]
     assert tensor.to_dense() == 3.5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "hashed(i) compressed(j)",
+        "hashed(i) hashed(j)",
+        "hashed(i) dense(j)",
+        "dense(i) hashed(j) compressed(k)",
+        "dense(i) padded(slots)(j) compressed(k)",
+        "compressed(i) padded(slots)(j) padded(k)",
+    ],
+)
+def test_levels_below_places_that_are_not_in_order_of_coordinates(words):
+    form = parse_format(words)
+    rng = np.random.default_rng(0)
+    shape = (9, 7, 5)[: form.order]
+    array = np.where(rng.random(shape) < 0.5, rng.random(shape), 0.0)
+    tensor = from_dense(form, array)
+    assert np.array_equal(tensor.to_dense(), array)
+    again = SparseTensor.checked(form, shape, tensor.arrays, tensor.values)
+    assert np.array_equal(again.to_dense(), array)
+    assert np.array_equal(tensor.convert(parse_format("coo", form.order)).to_dense(), array)
