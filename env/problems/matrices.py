@@ -114,16 +114,8 @@ def banded(
         ValueError: see `uniform`; or if the band has less than ``nnz`` places.
     """
     _room((rows, cols), nnz)
-    widest = max(rows, cols, 1) - 1
     if half_bandwidth is None:
-        low, high = 0, widest
-        while low < high:
-            middle = (low + high) // 2
-            if int(_band(rows, cols, middle)[1].sum()) >= 2 * nnz:
-                high = middle
-            else:
-                low = middle + 1
-        half_bandwidth = low
+        half_bandwidth = _narrowest(rows, cols, 2 * nnz)
     if half_bandwidth < 0:
         raise ValueError(f"half_bandwidth: expected at least 0, found {half_bandwidth}")
     starts, lengths = _band(rows, cols, half_bandwidth)
@@ -134,6 +126,17 @@ def banded(
     places = _subset(room, nnz, rng)
     row = np.searchsorted(ends, places, side="right").astype(np.int64)
     return row, places - (ends - lengths)[row] + starts[row]
+
+
+def full_band(rows: int, cols: int, nnz: int, rng: np.random.Generator) -> Coordinates:
+    """`banded` in the narrowest band that has ``nnz`` places: nearly all of them, as in matrices of
+    finite differences.
+
+    Raises:
+        ValueError: see `uniform`.
+    """
+    _room((rows, cols), nnz)
+    return banded(rows, cols, nnz, rng, half_bandwidth=_narrowest(rows, cols, nnz))
 
 
 def block(
@@ -219,6 +222,7 @@ KINDS: dict[str, Kind] = {
     "uniform_rows": uniform_rows,
     "power_law": power_law,
     "banded": banded,
+    "full_band": full_band,
     "block": block,
     "empty_rows": empty_rows,
     "dense_rows": dense_rows,
@@ -236,6 +240,18 @@ def uniform_tensor(shape: Sequence[int], nnz: int, rng: np.random.Generator) -> 
     if places.size == 0:
         return tuple(_no_places() for _ in shape)
     return tuple(np.asarray(mode, np.int64) for mode in np.unravel_index(places, tuple(shape)))
+
+
+def _narrowest(rows: int, cols: int, places: int) -> int:
+    """The least half-bandwidth of a band with so many places, or that of the whole matrix."""
+    low, high = 0, max(rows, cols, 1) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if int(_band(rows, cols, middle)[1].sum()) >= places:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def _room(shape: Sequence[int], nnz: int) -> int:

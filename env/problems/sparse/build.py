@@ -38,7 +38,14 @@ from kernelwright.env.types import (
 
 Float: TypeAlias = Literal["float32", "float64"]
 Kind: TypeAlias = Literal[
-    "uniform", "uniform_rows", "power_law", "banded", "block", "empty_rows", "dense_rows"
+    "uniform",
+    "uniform_rows",
+    "power_law",
+    "banded",
+    "full_band",
+    "block",
+    "empty_rows",
+    "dense_rows",
 ]
 Formats: TypeAlias = Annotated[
     list[str] | str | None,
