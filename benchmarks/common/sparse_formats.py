@@ -1,9 +1,11 @@
 """Rows of the sparse table: the format that a search finds for a sparse matrix times a vector,
 against CSR, on four kinds of matrices.
 
-A campaign of 24 trials chooses the format and the schedule on this machine (judge: cpu). Its best
-candidate then runs beside CSR in the same rounds, CSR with the better of its two schedules (plain
-loop, eight lanes), whether the campaign found that or not. Time to pack is not counted.
+A campaign of at most 24 trials searches formats and schedules on this machine (judge: cpu). What
+it puts first, up to four candidates, then runs in the same rounds as CSR with each of its five
+schedules (plain loop, sums in a register, in 4, 8 or 16 lanes), whether the campaign tried them or
+not; the better of either counts. Calls follow one another as in an iterative solver, so what fits
+a cache stays there; in the judge's calls it does not. Time to pack is not counted.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sparse_kernels import Call, compiled
+from sparse_kernels import compiled
 from table import Row
 
 from kernelwright.configs import api
@@ -33,19 +35,23 @@ KINDS: dict[str, dict[str, Any]] = {
         "nnz": 61384,
         "formats": ["dcsr", "bcsr(4,4)", "dia"],
     },
-    "block": {"rows": 4096, "cols": 4096, "nnz": 131072, "formats": ["dcsr", "bcsr(8,8)"]},
+    "block": {"rows": 4096, "cols": 4096, "nnz": 131072, "formats": ["bcsr(4,4)", "bcsr(8,8)"]},
     "empty_rows": {"rows": 131072, "cols": 131072, "nnz": 65536, "formats": ["dcsr", "coo"]},
 }
-TRIALS, TARGET = 24, 1.2
+TRIALS, FIRST, TARGET = 24, 4, 1.2
+REGISTER = """
+cache_write("y", "i", "register")
+"""
 LANES = """
 cache_write("y", "i", "register")
-split("j", 8, "", "", "partition")
+split("j", {lanes}, "", "", "partition")
 rfactor("ji", "P", True)
 set_scope("P", "register")
 vectorize("ji")
 vectorize("ji_start")
 unroll("ji_final")
 """
+CSR = ("", REGISTER, *(LANES.format(lanes=lanes) for lanes in (4, 8, 16)))
 
 
 def rows(ratios: Callable[[dict[str, Callable[[], Any]], str], dict[str, float]]) -> Iterator[Row]:
@@ -53,28 +59,26 @@ def rows(ratios: Callable[[dict[str, Callable[[], Any]], str], dict[str, float]]
     won = 0
     for matrix, options in KINDS.items():
         given = {"name": "spmv_formats", "matrix": matrix, "dtype": "float64", **options}
-        trace = searched(given)
         problem = spmv_formats(**{k: v for k, v in given.items() if k != "name"})
         workload = problem.workloads[0]
         arrays = problem.inputs(workload, np.random.default_rng(5))
         expected = problem.reference(arrays)["y"]
         arms: dict[str, Callable[[], Any]] = {}
-        calls: list[Call] = []
-        for name, text in (("found", trace), ("csr", ""), ("csr lanes", LANES)):
+        for text in (*CSR, *searched(given)):
             call = compiled(problem.definition(workload), text).call(**arrays)
             np.testing.assert_allclose(call()["y"], expected, rtol=1e-9, atol=1e-9)
-            arms[name] = call.run
-            calls.append(call)
-        found = ratios(arms, "found")
-        least = min(found.values())
-        won += least >= TARGET
-        chosen = next((d.args[0] for d in _directives(trace) if d.op == "storage"), "csr")
-        yield f"SpMV, {matrix}: {chosen} found", "-", f"{least:.2f}x the better CSR", None
+            arms[text] = call.run
+        slower = {"": 1.0, **ratios(arms, "")}
+        best = min(slower, key=lambda text: slower[text])
+        gain = min(slower[text] for text in CSR) / slower[best]
+        won += gain >= TARGET
+        chosen = next((d.args[0] for d in parse_trace(best) if d.op == "storage"), "csr")
+        yield f"SpMV, {matrix}: {chosen} found", "-", f"{gain:.2f}x the best CSR", None
     yield "best format against CSR", f">= {TARGET}x on 3 of 4", f"on {won} of 4", won >= 3
 
 
-def searched(problem: dict[str, Any]) -> str:
-    """The schedule of the best trial of a campaign, as text."""
+def searched(problem: dict[str, Any]) -> list[str]:
+    """The schedules that a campaign puts first, as text."""
     campaign = {
         "name": problem["matrix"],
         "problem": problem,
@@ -90,11 +94,11 @@ def searched(problem: dict[str, Any]) -> str:
         api.run(campaign, Path(folder) / "run")
         with SqliteStore(Path(folder) / "run" / DATABASE, readonly=True) as store:
             trials = [t for t in store.trials() if t.objective is not None]
-    best = max(trials, key=lambda trial: trial.objective or 0.0)
-    payload = best.candidate.payload
-    assert isinstance(payload, tuple)
-    return print_trace([d for d in payload if isinstance(d, Directive) and not d.is_decision])
-
-
-def _directives(text: str) -> list[Directive]:
-    return list(parse_trace(text))
+    trials.sort(key=lambda trial: -(trial.objective or 0.0))
+    out = []
+    for trial in trials[:FIRST]:
+        payload = trial.candidate.payload
+        assert isinstance(payload, tuple)
+        directives = [d for d in payload if isinstance(d, Directive) and not d.is_decision]
+        out.append(print_trace(directives))
+    return out
