@@ -143,6 +143,8 @@ def kernel(
             formats[name] = parse_format("csr")
             if operand is not None:
                 numbers[f"{name}2"] = operand.nnz
+    known = dict(program(statement, formats, structure=structure).counts)
+    numbers = {level: count for level, count in numbers.items() if level in known}
     made = program(statement, formats, sizes=sizes, counts=numbers, structure=structure)
     return compiled(lower(made), trace)
 

@@ -140,11 +140,13 @@ def balanced_loops(lowering: Lowering) -> Stmt:
         limit = Binary("min", Load(stop, ()), site.load("pos", one_after(rowed)))
         return While(Binary("lt", here, limit), Block((body, Store(at, (), whole(1), "add"))))
 
-    lead = until_row_ends(element(kept))
+    # Before those of the carry, so that the loops inside have their plain names.
+    inside = until_row_ends(element(target))
     more = While(
         Binary("lt", here, Load(stop, ())),
-        Block((Store(row, (), whole(1), "add"), until_row_ends(element(target)))),
+        Block((Store(row, (), whole(1), "add"), inside)),
     )
+    lead = until_row_ends(element(kept))
     work = Block(
         (
             _bisection(lowering, site, row, Load(first, ()), program.extent(rows.row)),

@@ -6,7 +6,8 @@ be appended to inside a summed loop, the row is gathered in a workspace (Gustavs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -35,6 +36,7 @@ from kernelwright.env.compiler.sparse.pattern import (
     check_values_alike,
 )
 from kernelwright.env.compiler.sparse.program import (
+    DTYPES,
     Program,
     SparseError,
     Workspace,
@@ -209,6 +211,9 @@ def _bare(
                 f"{tensor}: expected a format of {order} modes, found {chosen[tensor].words}"
             )
     variables = dict.fromkeys(index for access in accesses for index in access.indices)
+    sizes = _whole("sizes", sizes, variables)
+    if dtype not in DTYPES:
+        raise SparseError(f"dtype: expected {' or '.join(DTYPES)}, found {dtype!r}")
     measures: dict[str, Expr] = {
         v: whole(sizes[v]) if v in sizes else Var(f"{v}_size") for v in variables
     }
@@ -221,6 +226,28 @@ def _bare(
         for number, (kind, _) in enumerate(chosen[access.tensor].levels):
             level = f"{access.tensor}{number + 1}"
             if kind.positions(found.site(access, number)) is None:
-                numbers[level] = whole(counts[level]) if level in counts else symbolic(level)
+                numbers[level] = symbolic(level)
+    given = _whole("counts", counts, numbers)
+    numbers |= {level: whole(count) for level, count in given.items()}
     free += [f"{level}_size" for level in numbers if level not in counts]
     return replace(found, counts=tuple(numbers.items()), extents=tuple(dict.fromkeys(free)))
+
+
+def _whole(what: str, given: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+    """Numbers of at least 0 by known names, as Python's own.
+
+    Raises:
+        SparseError: for another name or number.
+    """
+    names, out = list(known), {}
+    for name, number in given.items():
+        if name not in names:
+            listed = ", ".join(names) or "none"
+            raise SparseError(f"{what}: expected some of {listed}, found {name}")
+        try:
+            out[name] = operator.index(number)
+        except TypeError:
+            raise SparseError(f"{what}: {name}: expected a number, found {number!r}") from None
+        if out[name] < 0:
+            raise SparseError(f"{what}: {name}: expected at least 0, found {number}")
+    return out

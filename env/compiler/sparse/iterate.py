@@ -19,6 +19,9 @@ from kernelwright.env.compiler.sparse.notation import (
 )
 from kernelwright.env.compiler.sparse.program import Program, SparseError
 
+# Merged with one another; every set of them has a loop of its own.
+MOST_MERGED = 5
+
 
 def read(program: Program, body: Concrete) -> tuple[Access, ...]:
     """All accesses that a statement reads, workspaces left out."""
@@ -58,7 +61,7 @@ def merge_points(
     """The points of a variable's merge lattice.
 
     Raises:
-        SparseError: if iterators that are not ordered would have to be merged.
+        SparseError: if iterators that are not ordered would have to be merged, or too many.
     """
     listed = {
         access
@@ -75,6 +78,14 @@ def merge_points(
         return "either" if program.level(access, steps[access]).locates else "iterate"
 
     found = points(contribution(body), kind)
+    merged = frozenset().union(*found) - {FULL}
+    if len(found) > 1 and len(merged) > MOST_MERGED:
+        names = ", ".join(sorted(access.tensor for access in merged))
+        raise SparseError(
+            f"{var}: expected a sum of at most {MOST_MERGED} sparse operands at once, whose loops "
+            f"are as many as 2 to the power of that, found {names}; add them up in several "
+            "statements"
+        )
     for point in found:
         for access in point - {FULL} if len(point) > 1 else ():
             if access in steps and not program.level(access, steps[access]).ordered:

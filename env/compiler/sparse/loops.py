@@ -199,6 +199,12 @@ def at(
     lowered = lowering.statement(body, now, pending=inside.pending, target=target)
     guard = now.guard(inside.var)
     out = Block((*opening, lowered, *after)) if opening or after else lowered
+    if lowering.assembly.appends(target, inside.var):
+        # What a product has nothing of is not appended as a zero.
+        for access in inside.steps:
+            there = now.place(access).found
+            if access not in point and there and restricted(body, {access}) is None:
+                out = If(there, out)
     if guard is not None:
         out = If(guard, out)
     out = Block((*search, out)) if search else out

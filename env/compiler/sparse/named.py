@@ -176,6 +176,15 @@ def parse_format(text: str, order: int | None = None) -> Format:
     return replace(form, index_dtype=dtype) if colon else form
 
 
+def as_format(form: Format | str, order: int | None = None) -> Format:
+    """A format, from its text where it is one.
+
+    Raises:
+        FormatError: see `parse_format`.
+    """
+    return parse_format(form, order) if isinstance(form, str) else form
+
+
 def _usual_order(row: Named) -> int:
     return 2 if 2 in row.orders else row.orders[0]
 

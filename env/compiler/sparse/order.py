@@ -44,7 +44,10 @@ def default_order(program: Program) -> tuple[str, ...]:
     chosen: list[Edge] = [edge for edge, _ in hard]
     if _sorted(names, chosen) is None:
         wants = "; ".join(dict.fromkeys(why for _, why in hard))
-        raise SparseError(f"expected formats that agree on an order of the loops, found {wants}")
+        raise SparseError(
+            f"expected formats that agree on an order of the loops, found {wants}; convert one of "
+            "them"
+        )
     for edge in _free_edges(program):
         if _sorted(names, [*chosen, edge]) is not None:
             chosen.append(edge)

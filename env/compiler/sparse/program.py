@@ -27,6 +27,7 @@ class SparseError(CompilerError):
     """A statement that cannot be lowered as it is: why, and what would help."""
 
 
+DTYPES = ("float32", "float64")
 # What becomes of a sparse target. Levels and values are written to arrays that are large enough
 # (exact); nothing is written beyond them, and how much was needed is told (guarded); that is told
 # and nothing else (counts); levels are written and no values (assemble); values are written to

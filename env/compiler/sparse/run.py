@@ -22,7 +22,7 @@ from kernelwright.env.compiler.sparse.format import Format, Mode
 from kernelwright.env.compiler.sparse.lower import lower
 from kernelwright.env.compiler.sparse.notation import Assignment, accesses, extents
 from kernelwright.env.compiler.sparse.parse import parse
-from kernelwright.env.compiler.sparse.program import Program, SparseError
+from kernelwright.env.compiler.sparse.program import DTYPES, Program, SparseError
 from kernelwright.env.compiler.sparse.storage import SparseTensor
 
 Operand: TypeAlias = SparseTensor | NDArray[Any]
@@ -30,13 +30,12 @@ Runner: TypeAlias = Callable[
     [Procedure, Mapping[str, NDArray[Any]], Mapping[str, int]], Mapping[str, NDArray[Any]]
 ]
 WAYS = ("count", "grow")
-DTYPES = ("float32", "float64")
 
 
 def evaluate(
     statement: str | Assignment,
     operands: Mapping[str, Operand],
-    target: str | Format = "dense",
+    target: str | Format | None = None,
     *,
     structure: str | None = None,
     order: tuple[str, ...] | None = None,
@@ -45,7 +44,8 @@ def evaluate(
     runner: Runner = interpret,
     change: Callable[[Program], Program] = lambda found: found,
 ) -> Operand:
-    """The target of a statement: a `SparseTensor`, or an array if its format is dense.
+    """The target of a statement: a `SparseTensor`, or an array if its format is dense, as it is if
+    none is given. With ``structure`` the target has the format and the levels of that operand.
 
     ``change`` rewrites the program before it is lowered, ``guess`` is how many positions of a level
     ``grow`` starts from.
@@ -58,7 +58,13 @@ def evaluate(
         raise SparseError(f"way: expected {' or '.join(WAYS)}, found {way!r}")
     if guess < 0:
         raise SparseError(f"guess: expected a number of at least 0, found {guess}")
-    made, arguments, values = _prepared(statement, operands, target, structure, order, change)
+    if structure is not None and target is not None:
+        raise SparseError(
+            f"target: expected none beside the structure of {structure}, found {target}; convert "
+            "the result"
+        )
+    wanted = "dense" if target is None else target
+    made, arguments, values = _prepared(statement, operands, wanted, structure, order, change)
     name = made.assignment.target.tensor
     shape = _shape(made, values)
     if made.is_plain(name):
@@ -184,7 +190,8 @@ def _check_operands(
     for name, operand in operands.items():
         if not isinstance(operand, SparseTensor | np.ndarray | np.generic):
             raise SparseError(
-                f"{name}: expected an array or a SparseTensor, found {type(operand).__name__}"
+                f"{name}: expected an array or a SparseTensor, found {type(operand).__name__}; "
+                "np.array makes one of numbers, from_scipy of a matrix"
             )
     if structure is not None and not isinstance(operands.get(structure), SparseTensor):
         sparse = [name for name in expected if isinstance(operands[name], SparseTensor)]

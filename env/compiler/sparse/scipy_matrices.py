@@ -16,12 +16,12 @@ from kernelwright.env.compiler.sparse.format import (
 from kernelwright.env.compiler.sparse.levels.base import StorageError
 from kernelwright.env.compiler.sparse.levels.compressed import Compressed
 from kernelwright.env.compiler.sparse.levels.dense import Dense
-from kernelwright.env.compiler.sparse.named import parse_format
+from kernelwright.env.compiler.sparse.named import as_format, parse_format
 from kernelwright.env.compiler.sparse.storage import SparseTensor, pack
 
 
 def from_scipy(
-    matrix: Any, form: Format | None = None, duplicates: str | None = None
+    matrix: Any, form: Format | str | None = None, duplicates: str | None = None
 ) -> SparseTensor:
     """A matrix of scipy.sparse (any kind) in a format; without one, in the format of its own kind
     (CSR, CSC, COO, BSR, DIA; CSR for others).
@@ -33,9 +33,14 @@ def from_scipy(
     Raises:
         StorageError: see `pack`, and arrays that are no tensor of their format.
     """
+    if not hasattr(matrix, "format"):
+        raise StorageError(
+            f"expected a matrix of scipy.sparse, found {type(matrix).__name__}; from_dense takes "
+            "arrays"
+        )
     if matrix.ndim != 2:
         raise StorageError(f"expected a matrix of two modes, found {matrix.ndim}")
-    form = form or _own_format(matrix)
+    form = _own_format(matrix) if form is None else as_format(form, 2)
     row = {"csr": 0, "csc": 1}.get(matrix.format)
     if row is None:
         listed = matrix.tocoo()

@@ -26,6 +26,7 @@ from kernelwright.env.compiler.sparse.given import (
 )
 from kernelwright.env.compiler.sparse.levels.arrays import checked_positions
 from kernelwright.env.compiler.sparse.levels.base import Arrays, StorageError, Whole
+from kernelwright.env.compiler.sparse.named import as_format
 
 DUPLICATES = ("refuse", "sum", "keep")
 
@@ -44,7 +45,7 @@ class SparseTensor:
     @classmethod
     def checked(
         cls,
-        form: Format,
+        form: Format | str,
         shape: Sequence[int],
         arrays: Mapping[int, Mapping[str, ArrayLike]],
         values: ArrayLike,
@@ -55,6 +56,7 @@ class SparseTensor:
         Raises:
             StorageError: naming level, array and place, unless they are a tensor of the format.
         """
+        form = as_format(form, len(shape))
         whole_shape = checked_shape(form, shape)
         vals = np.asarray(values)
         if vals.ndim != 1:
@@ -120,7 +122,7 @@ class SparseTensor:
             out[tuple(coordinates)] = values if self.shape else values[0]
         return out
 
-    def convert(self, form: Format, duplicates: str | None = None) -> SparseTensor:
+    def convert(self, form: Format | str, duplicates: str | None = None) -> SparseTensor:
         """The same tensor in another format. Zeros that fill blocks and diagonals are left out;
         where the format has no such filling, stored zeros are kept.
 
@@ -135,7 +137,7 @@ class SparseTensor:
 
 
 def pack(
-    form: Format,
+    form: Format | str,
     shape: Sequence[int],
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -153,6 +155,7 @@ def pack(
     """
     if duplicates not in (None, *DUPLICATES):
         raise StorageError(f"duplicates: expected {', '.join(DUPLICATES)}, found {duplicates!r}")
+    form = as_format(form, len(shape))
     whole_shape = checked_shape(form, shape)
     modes, vals = checked_elements(form, whole_shape, coordinates, values)
     split = form.split(whole_shape, modes)
@@ -234,7 +237,7 @@ def _packed(
     return SparseTensor(form, shape, arrays, out)
 
 
-def from_dense(form: Format, array: ArrayLike) -> SparseTensor:
+def from_dense(form: Format | str, array: ArrayLike) -> SparseTensor:
     """The elements of an array that are not zero.
 
     Raises:

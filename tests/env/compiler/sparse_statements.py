@@ -113,7 +113,7 @@ def as_array(found):
     return found.to_dense() if isinstance(found, SparseTensor) else found
 
 
-def outcome(statement, operands, arrays, target="dense", **options):
+def outcome(statement, operands, arrays, target=None, **options):
     """``""`` if the statement is evaluated to what it means, else why it is refused; the result
     comes with it.
     """

@@ -226,7 +226,7 @@ def test_a_sampled_product_is_never_appended_to_in_a_summed_loop():
     others = {"jik": "order", "jki": "order", "kji": "order"}
     allowed = {**others, "ijk": "", "ikj": "", "kij": ""}
     assert in_orders(statement, formats, "dense") == allowed
-    assert in_orders(statement, formats, "dense", structure="A") == allowed
+    assert in_orders(statement, formats, None, structure="A") == allowed
     refused = "appended in a summed loop"
     for target in ("csr", "dcsr", "coo"):
         for way in ("count", "grow"):
