@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_combinations_in_c import SANITIZED, in_c, needs_cc
+from in_c import SANITIZED, in_c, needs_cc, under_sanitizers
 
 from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.runtime.cache import BuildCache
@@ -53,12 +53,15 @@ SHAPES = ((5, 7), (1, 4), (0, 3), (3, 0), (1, 1), (8, 4))
 def same(source, target, runner=interpret):
     """Both conversions agree; whether there is a result."""
     form = parse_format(target) if isinstance(target, str) else target
+    refusal = ""
     try:
         wanted = source.convert(form)
     except StorageError as error:
+        refusal = str(error)
+    if refusal:
         with pytest.raises(StorageError) as refused:
             converted(source, form, runner)
-        assert str(refused.value) == str(error)
+        assert str(refused.value) == refusal
         return False
     found = converted(source, form, runner)
     expected, arrays = wanted.arguments("B"), found.arguments("B")
@@ -178,6 +181,13 @@ def check_sample(cache, flags, seed):
 @needs_cc
 def test_c_finds_what_the_interpreter_finds(tmp_path):
     assert check_sample(BuildCache(tmp_path), (), 3) > 30
+
+
+@needs_cc
+def test_no_access_is_out_of_bounds(tmp_path):
+    done = under_sanitizers(__file__, tmp_path)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout == "True\n"
 
 
 if __name__ == "__main__":
