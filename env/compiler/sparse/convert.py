@@ -2,7 +2,7 @@
 Generation of Efficient Sparse Tensor Format Conversion Routines, PLDI 2020).
 
 The source is visited once to count and once to list its elements by the coordinates of the target's
-levels, in the order of the first sort that is needed (`sorting`); other sorts follow, and then every
+levels, in the order of the first sort that is needed (`sorting`); other sorts follow, and then each
 level of the target is assembled from the sorted list (`Level.inserted`).
 """
 

@@ -113,7 +113,7 @@ def _learn(known: set[Dimension], dimension: Dimension) -> None:
     known.add(dimension)
     modes = {d.mode for d in known if isinstance(d, Mode)}
     for each in tuple(known):
-        if isinstance(each, Outer) and Inner(each.mode, each.size) in known:
+        if isinstance(each, Outer) and _is_known(known, Inner(each.mode, each.size)):
             modes.add(each.mode)
         if isinstance(each, Diagonal) and (each.row in modes or each.column in modes):
             modes |= {each.row, each.column}
@@ -122,6 +122,8 @@ def _learn(known: set[Dimension], dimension: Dimension) -> None:
 
 def _is_known(known: set[Dimension], dimension: Dimension) -> bool:
     match dimension:
+        case Inner(_, 1):
+            return True
         case Outer(mode, _) | Inner(mode, _):
             return dimension in known or Mode(mode) in known
         case Diagonal(row, column):

@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 from kernelwright.env.compiler.errors import CompilerError
 from kernelwright.env.compiler.ir.nodes import (
     Binary,
-    Block,
     Cast,
     Const,
     Expr,
@@ -49,7 +48,7 @@ from kernelwright.env.compiler.ir.nodes import (
     Var,
     substitute,
 )
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.simplify import EMPTY, whole
 
 Whole: TypeAlias = NDArray[np.int64]
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
@@ -178,7 +177,7 @@ class Inserted:
     """
 
     position: Expr
-    body: Stmt = Block(())
+    body: Stmt = EMPTY
     places: str | None = None
 
 
