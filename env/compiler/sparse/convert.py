@@ -173,7 +173,8 @@ class _List:
         site = Site("B", number, Var("extent"), Var("parents"), Var("positions"), form.index_dtype)
         own = kind.arrays(site)
         sizes = {"extent": extent, "parents": above}
-        counted, node = Counted(self.count, 0, 0, 0, 0), E
+        counted = Counted(self.count, 0, 0, 0, 0)
+        node: Expr = E
         single = number == len(form.levels) or not kind.unique
         if own:
             counted, node = self._counted(number, parent, single, above)
@@ -200,7 +201,8 @@ class _List:
             if done.places:
                 self.arrays[done.places] = found[done.places]
         self.arrays.pop("lengths", None)
-        values = {"extent": whole(extent), "parents": whole(above), "positions": whole(positions)}
+        known = {"extent": extent, "parents": above, "positions": positions}
+        values: dict[str, Expr] = {name: whole(size) for name, size in known.items()}
         return arrays, substitute(done.position, values), positions
 
     def _assembled(

@@ -32,8 +32,9 @@ def sites(form: Format, tensor: str) -> tuple[Site, ...]:
     out: list[Site] = []
     above: Expr = whole(1)
     for number, (kind, dimension) in enumerate(form.levels, start=1):
-        inside = isinstance(dimension, Inner)
-        extent = whole(dimension.size) if inside else Var(f"{tensor}{number}_extent")
+        extent: Expr = Var(f"{tensor}{number}_extent")
+        if isinstance(dimension, Inner):
+            extent = whole(dimension.size)
         held = Var(f"{tensor}{number}_size")
         site = Site(tensor, number, extent, above, held, form.index_dtype)
         out.append(site)

@@ -148,7 +148,7 @@ class Hashed(Level):
         slot = Binary("mod", plus(_first_place(elements.coordinate, width), away), width)
         mine = Load(waiting, (k,))
         empty = Binary("eq", site.load("crd", q), whole(EMPTY_PLACE))
-        one_round = For(
+        looking: Stmt = For(
             "k",
             left,
             _with_scalars(
@@ -176,7 +176,7 @@ class Hashed(Level):
                 ),
             ),
         )
-        one_round = map_statements(one_round, lambda found: substitute(found, {"e": mine}))
+        looking = map_statements(looking, lambda found: substitute(found, {"e": mine}))
         queue = Block((Store(waiting, (left,), e), Store("left", (), whole(1), "add")))
         again = Store(places, (d,), Load(places, (minus(d, whole(1)),)))
         body = (
@@ -189,7 +189,7 @@ class Hashed(Level):
                 Block(
                     (
                         Store("kept", (), whole(0)),
-                        one_round,
+                        looking,
                         Store("left", (), kept),
                         Store("away", (), whole(1), "add"),
                     )
