@@ -14,5 +14,7 @@ Kamil, Chou, Lugato and Amarasinghe, The Tensor Algebra Compiler, OOPSLA 2017).
     assemble     a sparse target while it is written; `gather`, workspaces with lists; `shared`, the
                  structure of an operand
     run          a statement on tensors
+    convert      a tensor in another format by generated loops; `stored`, loops over its elements,
+                 `sorting`, the sorts between two orders
     directives   formats, loop order, workspaces, loops over positions, each checked
 """

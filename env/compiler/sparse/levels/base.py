@@ -37,8 +37,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.env.compiler.errors import CompilerError
-from kernelwright.env.compiler.ir.nodes import Binary, Cast, Expr, Load, Stmt
-from kernelwright.env.compiler.ir.simplify import whole
+from kernelwright.env.compiler.ir.nodes import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Stmt,
+    Var,
+    substitute,
+)
+from kernelwright.env.compiler.ir.simplify import EMPTY, whole
 
 Whole: TypeAlias = NDArray[np.int64]
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
@@ -119,6 +129,56 @@ class Listed:
     parents: Whole
     positions: Whole
     coordinates: Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted of elements before their level is assembled: how many there are, how many
+    coordinates they have below their parents (nodes), below how many parents there are any, the
+    greatest number below one and the first parent that has it.
+    """
+
+    elements: int
+    nodes: int
+    occupied: int
+    fullest: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Sorted elements as code sees them while their level is assembled, in expressions over the
+    variable ``e``: parent position, coordinate, and which node of the level (counted over all
+    parents) the element is at. ``lengths`` names the array of the numbers of nodes below each
+    parent. ``listed``: every element is a node of its own, and the array of their coordinates can
+    be the level's ``crd``.
+    """
+
+    count: Expr
+    parent: Expr
+    coordinate: Expr
+    node: Expr
+    lengths: str
+    listed: bool
+
+    def starts(self, element: str) -> Expr:
+        """Whether an element is the first of its node."""
+        before: dict[str, Expr] = {"e": minus(Var(element), whole(1))}
+        mine = substitute(self.node, {"e": Var(element)})
+        differs = Binary("ne", mine, substitute(self.node, before))
+        return Select(Binary("eq", Var(element), whole(0)), Const(True, "bool"), differs)
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """The statements that write a level's arrays, and the position of each element over the
+    variable ``e``; with ``places`` they write the positions to the array of this name. A ``crd``
+    that they do not write is the array of the elements' coordinates.
+    """
+
+    position: Expr
+    body: Stmt = EMPTY
+    places: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +268,23 @@ class Level(ABC):
 
     def locate(self, site: Site, parent: Expr, coordinate: Expr) -> Located:
         """Where a coordinate is below a parent position (levels that locate)."""
+        raise NotImplementedError(self.name)
+
+    @property
+    def ascends(self) -> bool:
+        """Whether positions ascend with parents and coordinates."""
+        return True
+
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """The number of positions that elements take.
+
+        Raises:
+            StorageError: if the level cannot hold them.
+        """
+        raise NotImplementedError(self.name)
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """Assembly from sorted elements, once the number of positions is known."""
         raise NotImplementedError(self.name)
 
     # ---- NumPy

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelwright.env.compiler.ir.nodes import Expr
+from kernelwright.env.compiler.ir.nodes import Block, Cast, Const, Expr, For, Load, Stmt, Store, Var
+from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.levels.arrays import (
     checked_order,
     checked_range,
@@ -18,6 +19,9 @@ from kernelwright.env.compiler.sparse.levels.arrays import (
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
+    Counted,
+    Elements,
+    Inserted,
     Level,
     Listed,
     Packed,
@@ -56,6 +60,24 @@ class Compressed(Level):
     def position(self, site: Site, parent: Expr, k: Expr) -> Expr:
         """pos[parent] + k."""
         return plus(site.load("pos", parent), k)
+
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """As many as there are nodes."""
+        return counted.nodes
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """``pos`` from the number of nodes below each parent."""
+        pos, crd, p = site.name("pos"), site.name("crd"), Var("p")
+        length = Cast(site.index_dtype, Load(elements.lengths, (p,)))
+        end = plus(Load(pos, (p,)), length)
+        body: list[Stmt] = [
+            Store(pos, (whole(0),), Const(0, site.index_dtype)),
+            For("p", site.parents, Store(pos, (one_after(p),), end)),
+        ]
+        if not elements.listed:
+            value = Cast(site.index_dtype, elements.coordinate)
+            body.append(For("e", elements.count, Store(crd, (elements.node,), value)))
+        return Inserted(elements.node, Block(tuple(body)))
 
     def pack(
         self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str

@@ -11,6 +11,9 @@ from kernelwright.env.compiler.ir.nodes import Expr
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
+    Counted,
+    Elements,
+    Inserted,
     Level,
     Listed,
     Located,
@@ -44,6 +47,14 @@ class Dense(Level):
     def locate(self, site: Site, parent: Expr, coordinate: Expr) -> Located:
         """Parent · extent + coordinate."""
         return Located(plus(times(parent, site.extent), coordinate))
+
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """Above · extent."""
+        return above * extent
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """Nothing to write."""
+        return Inserted(self.locate(site, elements.parent, elements.coordinate).position)
 
     def room(self, above: int, extent: int) -> int:
         """Above · extent."""

@@ -8,12 +8,31 @@ over the table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelwright.env.compiler.ir.nodes import Binary, Expr, Load, Store, While
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Stmt,
+    Store,
+    Tensor,
+    Unary,
+    Var,
+    While,
+    map_statements,
+    substitute,
+)
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.levels.arrays import (
     checked_order,
@@ -25,6 +44,9 @@ from kernelwright.env.compiler.sparse.levels.arrays import (
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
+    Counted,
+    Elements,
+    Inserted,
     Level,
     Listed,
     Located,
@@ -32,6 +54,7 @@ from kernelwright.env.compiler.sparse.levels.base import (
     Site,
     StorageError,
     Whole,
+    minus,
     one_after,
     plus,
     times,
@@ -99,13 +122,86 @@ class Hashed(Level):
         occupied = Binary("ne", here, whole(EMPTY_PLACE))
         other = Binary("ne", here, coordinate)
         following = Binary("mod", one_after(Load(slot, ())), width)
-        product = times(Binary("mod", coordinate, whole(_COORDINATES)), whole(_FACTOR))
-        scaled = times(Binary("mod", product, whole(_HASHES)), width)
         search = (
-            Store(slot, (), Binary("floordiv", scaled, whole(_HASHES))),
+            Store(slot, (), _first_place(coordinate, width)),
             While(Binary("and", occupied, other), Store(slot, (), following)),
         )
         return Located(position, Binary("eq", here, coordinate), search, (slot,))
+
+    @property
+    def ascends(self) -> bool:
+        """No."""
+        return False
+
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """Above · width."""
+        return above * self._wide_enough(counted.fullest, counted.at)
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """In rounds, as `pack`: a coordinate takes its place if it is empty, or waits for the next
+        round, in which it looks one place further.
+        """
+        crd, places, waiting = site.name("crd"), site.name("place"), site.name("waiting")
+        left, kept, away, q = (Load(name, ()) for name in ("left", "kept", "away", "q"))
+        e, d, k = Var("e"), Var("d"), Var("k")
+        width = self.count(site, elements.parent)
+        slot = Binary("mod", plus(_first_place(elements.coordinate, width), away), width)
+        mine = Load(waiting, (k,))
+        empty = Binary("eq", site.load("crd", q), whole(EMPTY_PLACE))
+        looking: Stmt = For(
+            "k",
+            left,
+            _with_scalars(
+                ("q",),
+                (
+                    Store("q", (), self.position(site, elements.parent, slot)),
+                    If(
+                        Unary("not", empty),
+                        Block(
+                            (
+                                Store(waiting, (kept,), e),
+                                Store("kept", (), whole(1), "add"),
+                            )
+                        ),
+                    ),
+                    If(
+                        empty,
+                        Block(
+                            (
+                                Store(crd, (q,), Cast(site.index_dtype, elements.coordinate)),
+                                Store(places, (e,), q),
+                            )
+                        ),
+                    ),
+                ),
+            ),
+        )
+        looking = map_statements(looking, lambda found: substitute(found, {"e": mine}))
+        queue = Block((Store(waiting, (left,), e), Store("left", (), whole(1), "add")))
+        again = Store(places, (d,), Load(places, (minus(d, whole(1)),)))
+        body = (
+            For("p", site.positions, Store(crd, (Var("p"),), Const(EMPTY_PLACE, site.index_dtype))),
+            Store("left", (), whole(0)),
+            Store("away", (), whole(0)),
+            For("e", elements.count, If(elements.starts("e"), queue)),
+            While(
+                Binary("gt", left, whole(0)),
+                Block(
+                    (
+                        Store("kept", (), whole(0)),
+                        looking,
+                        Store("left", (), kept),
+                        Store("away", (), whole(1), "add"),
+                    )
+                ),
+            ),
+            For("d", elements.count, If(Unary("not", elements.starts("d")), again)),
+        )
+        out = Allocate(
+            Tensor(waiting, (elements.count,), "int64", "temporary", "heap"),
+            _with_scalars(("left", "kept", "away"), body),
+        )
+        return Inserted(Load(places, (e,)), out, places)
 
     def room(self, above: int, extent: int) -> int:
         """Above · width."""
@@ -118,12 +214,7 @@ class Hashed(Level):
         first = starts(parents, coordinates)
         lengths = np.bincount(parents[first], minlength=above)
         fullest = int(lengths.max(initial=0))
-        width = self.width or max(2, 1 << max(2 * fullest - 1, 0).bit_length())
-        if fullest >= width:
-            raise StorageError(
-                f"expected fewer than {width} coordinates below a position, found {fullest} below "
-                f"{int(lengths.argmax())}"
-            )
+        width = self._wide_enough(fullest, int(lengths.argmax()) if fullest else 0)
         checked_positions(above * width, dtype)
         crd = np.full(above * width, EMPTY_PLACE, np.int64)
         places = _insert(crd, parents[first], coordinates[first], width)
@@ -162,6 +253,16 @@ class Hashed(Level):
         self._check_reachable(crd, table, places, width)
         return above * width
 
+    def _wide_enough(self, fullest: int, at: int) -> int:
+        """The number of places a parent, if they are more than the fullest needs."""
+        width = self.width or max(2, 1 << max(2 * fullest - 1, 0).bit_length())
+        if fullest >= width:
+            raise StorageError(
+                f"expected fewer than {width} coordinates below a position, found {fullest} below "
+                f"{at}"
+            )
+        return width
+
     def _check_reachable(self, crd: Whole, table: Any, places: Whole, width: int) -> None:
         rows, slots = places // width, places % width
         away = (slots - _hashed(crd[places], width)) % width
@@ -176,6 +277,19 @@ class Hashed(Level):
                 f"crd[{places[at]}]: expected no empty place from {_hashed(crd[places], width)[at]}"
                 f" to {slots[at]} of its table, found one before {crd[places[at]]}"
             )
+
+
+def _first_place(coordinate: Expr, width: Expr) -> Expr:
+    """The first place of a coordinate in its table, in code."""
+    product = times(Binary("mod", coordinate, whole(_COORDINATES)), whole(_FACTOR))
+    return Binary("floordiv", times(Binary("mod", product, whole(_HASHES)), width), whole(_HASHES))
+
+
+def _with_scalars(names: Sequence[str], body: Sequence[Stmt]) -> Stmt:
+    out: Stmt = Block(tuple(body))
+    for name in names:
+        out = Allocate(Tensor(name, (), "int64", "temporary", "register"), out)
+    return out
 
 
 def _hashed(coordinates: Whole, width: int) -> Whole:

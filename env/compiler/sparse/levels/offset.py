@@ -17,6 +17,9 @@ from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
+    Counted,
+    Elements,
+    Inserted,
     Level,
     Listed,
     Located,
@@ -64,6 +67,14 @@ class Offset(Level):
     def locate(self, site: Site, parent: Expr, coordinate: Expr) -> Located:
         """The parent's position, if the coordinate is the decided one."""
         return Located(parent, Binary("eq", _decided(site), coordinate))
+
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """As many as parents."""
+        return above
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """Nothing to write."""
+        return Inserted(elements.parent)
 
     def pack(
         self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str

@@ -14,7 +14,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelwright.env.compiler.ir.nodes import Binary, Expr
+from kernelwright.env.compiler.ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Cast,
+    Expr,
+    For,
+    Load,
+    Stmt,
+    Store,
+    Tensor,
+    Var,
+    map_statements,
+    substitute,
+)
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.levels.arrays import (
     checked_order,
@@ -27,12 +41,16 @@ from kernelwright.env.compiler.sparse.levels.arrays import (
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
+    Counted,
+    Elements,
+    Inserted,
     Level,
     Listed,
     Packed,
     Site,
     StorageError,
     Whole,
+    minus,
     plus,
     times,
 )
@@ -97,6 +115,73 @@ class Padded(Level):
         """Whether the place is one of the first len[parent]."""
         return Binary("lt", position, self.position(site, parent, site.load("len", parent)))
 
+    @property
+    def ascends(self) -> bool:
+        """Without slots."""
+        return not self.slots
+
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """Above · width."""
+        width = self._wide_enough(counted.fullest, counted.at)
+        self._check_padding(above * width, extent)
+        return above * width
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """The last coordinate below each parent in all of its places, then each in its own."""
+        length, crd = site.name("len"), site.name("crd")
+        first, last, places = site.name("first"), site.name("last"), site.name("place")
+        dtype = self.dtype or site.index_dtype
+        p, k, parent = Var("p"), Var("k"), elements.parent
+        rank = minus(elements.node, Load(first, (parent,)))
+        place = Load(places, (Var("e"),))
+        value = Cast(dtype, elements.coordinate)
+        here: dict[str, Expr] = {"p": Var("r")}
+        padding = substitute(self.position(site, p, k), here)
+        body: list[Stmt] = [
+            Store("seen", (), whole(0)),
+            For(
+                "p",
+                site.parents,
+                Block(
+                    (
+                        Store(length, (p,), Cast(dtype, Load(elements.lengths, (p,)))),
+                        Store(first, (p,), Load("seen", ())),
+                        Store("seen", (), Load(elements.lengths, (p,)), "add"),
+                        Store(last, (p,), whole(0)),
+                    )
+                ),
+            ),
+            For("e", elements.count, Store(last, (parent,), elements.coordinate)),
+            For(
+                "r",
+                site.parents,
+                For(
+                    "k",
+                    self.count(site, Var("r")),
+                    Store(crd, (padding,), Cast(dtype, Load(last, (Var("r"),)))),
+                ),
+            ),
+            map_statements(
+                For(
+                    "d",
+                    elements.count,
+                    Block(
+                        (
+                            Store(places, (Var("e"),), self.position(site, parent, rank)),
+                            Store(crd, (place,), value),
+                        )
+                    ),
+                ),
+                lambda expression: substitute(expression, {"e": Var("d")}),
+            ),
+        ]
+        out: Stmt = Allocate(
+            Tensor("seen", (), "int64", "temporary", "register"), Block(tuple(body))
+        )
+        for name in (first, last):
+            out = Allocate(Tensor(name, (site.parents,), "int64", "temporary", "heap"), out)
+        return Inserted(place, out, places)
+
     def room(self, above: int, extent: int) -> int:
         """Above · width."""
         return above * (self.width or 0)
@@ -108,12 +193,7 @@ class Padded(Level):
         first = starts(parents, coordinates) if self.unique else np.ones(parents.size, bool)
         lengths = np.bincount(parents[first], minlength=above)
         fullest = int(lengths.max(initial=0))
-        width = fullest if self.width is None else self.width
-        if fullest > width:
-            at = int(lengths.argmax())
-            raise StorageError(
-                f"expected at most {width} coordinates below a position, found {fullest} below {at}"
-            )
+        width = self._wide_enough(fullest, int(lengths.argmax()) if fullest else 0)
         self._check_padding(above * width, extent)
         checked_positions(above * width, dtype)
         last = np.zeros(above, np.int64)
@@ -159,6 +239,15 @@ class Padded(Level):
 
     def _places(self, parents: Whole, k: Whole, above: int, width: int) -> Whole:
         return k * above + parents if self.slots else parents * width + k
+
+    def _wide_enough(self, fullest: int, at: int) -> int:
+        """The number of places a parent, if they are enough for the fullest."""
+        width = fullest if self.width is None else self.width
+        if fullest > width:
+            raise StorageError(
+                f"expected at most {width} coordinates below a position, found {fullest} below {at}"
+            )
+        return width
 
     def _check_padding(self, positions: int, extent: int) -> None:
         if positions and not extent:

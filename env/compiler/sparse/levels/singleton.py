@@ -9,12 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelwright.env.compiler.ir.nodes import Expr
+from kernelwright.env.compiler.ir.nodes import Cast, Expr, For, Store
 from kernelwright.env.compiler.ir.simplify import whole
 from kernelwright.env.compiler.sparse.levels.arrays import checked_range, index_array
 from kernelwright.env.compiler.sparse.levels.base import (
     Array,
     Arrays,
+    Counted,
+    Elements,
+    Inserted,
     Level,
     Listed,
     Packed,
@@ -49,15 +52,24 @@ class Singleton(Level):
         """The parent's."""
         return parent
 
+    def planned(self, counted: Counted, above: int, extent: int) -> int:
+        """As many as parents, each with one element."""
+        _check_one_each(counted.elements, counted.occupied, above)
+        return above
+
+    def inserted(self, site: Site, elements: Elements) -> Inserted:
+        """A coordinate a parent."""
+        if elements.listed:
+            return Inserted(elements.parent)
+        value = Cast(site.index_dtype, elements.coordinate)
+        store = Store(site.name("crd"), (elements.parent,), value)
+        return Inserted(elements.parent, For("e", elements.count, store))
+
     def pack(
         self, parents: Whole, coordinates: Whole, above: int, extent: int, dtype: str
     ) -> Packed:
         """A coordinate a parent."""
-        if parents.size != above or (np.diff(parents) <= 0).any():
-            raise StorageError(
-                f"a singleton level: expected one element below each of {above} positions, "
-                f"found {parents.size} below {np.unique(parents).size}"
-            )
+        _check_one_each(parents.size, np.unique(parents).size, above)
         return Packed({"crd": index_array("crd", coordinates, dtype)}, parents, above)
 
     def listed(
@@ -73,3 +85,11 @@ class Singleton(Level):
             raise StorageError(f"crd: expected {above} elements, found {crd.size}")
         checked_range("crd", crd[:above], np.ones(above, bool), 0, extent - 1)
         return above
+
+
+def _check_one_each(elements: int, occupied: int, above: int) -> None:
+    if elements != above or occupied != above:
+        raise StorageError(
+            f"a singleton level: expected one element below each of {above} positions, found "
+            f"{elements} below {occupied}"
+        )

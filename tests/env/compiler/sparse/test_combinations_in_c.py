@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from in_c import SANITIZED, in_c, needs_cc, under_sanitizers
 from sparse_statements import as_array, outcome, random_array, stored
 
-from kernelwright.env.compiler.ir.interpret import interpret
 from kernelwright.env.compiler.pipeline import compile_procedure
 from kernelwright.env.compiler.runtime.cache import BuildCache
-from kernelwright.env.compiler.runtime.toolchain import (
-    DEFAULT_FLAGS,
-    BuildError,
-    find_toolchain,
-)
+from kernelwright.env.compiler.runtime.toolchain import DEFAULT_FLAGS
 from kernelwright.env.compiler.sparse.notation import accesses
 from kernelwright.env.compiler.sparse.parse import parse
 from kernelwright.env.compiler.sparse.storage import SparseTensor
-
-try:
-    TOOLCHAIN = find_toolchain()
-except BuildError:
-    TOOLCHAIN = None
-needs_cc = pytest.mark.skipif(TOOLCHAIN is None, reason="needs a C compiler: gcc, clang or ziglang")
 
 # A statement, the formats of its operands, and of its target: unions, intersections, carried
 # iterators, tables, padding, diagonals, blocks, runs of one coordinate, workspaces, three modes.
@@ -76,21 +64,6 @@ def operands_of(statement, formats, seed):
     return arrays, operands
 
 
-def in_c(cache, flags=DEFAULT_FLAGS):
-    """A runner through C that compares every array with the interpreter's."""
-
-    def run(procedure, arguments, extents):
-        expected = interpret(procedure, arguments, extents)
-        kernel = compile_procedure(procedure, cache=cache, flags=flags)
-        found = kernel(arguments, extents)
-        assert set(found) == set(expected)
-        for name, array in expected.items():
-            assert found[name].tobytes() == array.tobytes(), name
-        return found
-
-    return run
-
-
 def check(case, seeds, cache, flags=DEFAULT_FLAGS):
     statement, formats, target = case
     for seed in seeds:
@@ -110,46 +83,16 @@ def test_c_finds_what_the_interpreter_finds(case, tmp_path):
     check(case, range(8), BuildCache(tmp_path))
 
 
-def sanitizer():
-    """The address sanitizer's library of gcc, which has to be loaded before all others."""
-    found = subprocess.run(
-        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
-    )
-    path = Path(found.stdout.strip())
-    return path.resolve() if path.is_absolute() and path.exists() else None
-
-
-SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-
-
-def under_sanitizers(*arguments):
-    """This file as a program under the sanitizers, which end it at the first fault."""
-    if TOOLCHAIN.name != "gcc" or (library := sanitizer()) is None:
-        pytest.skip("needs gcc and its address sanitizer")
-    return subprocess.run(
-        [sys.executable, __file__, *map(str, arguments)],
-        env={
-            **os.environ,
-            "LD_PRELOAD": str(library),
-            "ASAN_OPTIONS": "detect_leaks=0",
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @needs_cc
 def test_no_access_is_out_of_bounds(tmp_path):
-    done = under_sanitizers(tmp_path, "all")
+    done = under_sanitizers(__file__, tmp_path, "all")
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout == f"{len(CASES)} cases\n"
 
 
 @needs_cc
 def test_the_sanitizers_see_a_result_that_was_counted_too_small(tmp_path):
-    done = under_sanitizers(tmp_path, "too small")
+    done = under_sanitizers(__file__, tmp_path, "too small")
     assert done.returncode != 0
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
