@@ -227,8 +227,8 @@ def _bare(
             level = f"{access.tensor}{number + 1}"
             if kind.positions(found.site(access, number)) is None:
                 numbers[level] = symbolic(level)
-    given = _whole("counts", counts, numbers)
-    numbers |= {level: whole(count) for level, count in given.items()}
+    stated = _whole("counts", counts, numbers)
+    numbers |= {level: whole(number) for level, number in stated.items()}
     free += [f"{level}_size" for level in numbers if level not in counts]
     return replace(found, counts=tuple(numbers.items()), extents=tuple(dict.fromkeys(free)))
 
