@@ -135,7 +135,8 @@ def gathered(made: Program, var: str) -> Program:
     target = made.assignment.target
     levels = made.format(target.tensor).levels
     loops = [made.loop(target, number) for number in range(len(levels))]
-    if not loops or loops[-1] != var or made.loops(var) != (var,):
+    is_whole = made.loops(var) == (var,) and var in target.indices
+    if not loops or loops[-1] != var or not is_whole:
         last = loops[-1] if loops else "none"
         raise SparseError(
             f"workspace: expected the last index by which {access_text(target)} is stored "
@@ -227,6 +228,12 @@ def _bare(
             level = f"{access.tensor}{number + 1}"
             if kind.positions(found.site(access, number)) is None:
                 numbers[level] = symbolic(level)
+    for level in numbers:
+        if level in measures:
+            raise SparseError(
+                f"{level}: expected another name of the index, found that of a level, by which its "
+                "size is named"
+            )
     stated = _whole("counts", counts, numbers)
     numbers |= {level: whole(number) for level, number in stated.items()}
     free += [f"{level}_size" for level in numbers if level not in counts]

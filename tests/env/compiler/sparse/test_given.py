@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelwright.env.compiler.ir.nodes import Const
-from kernelwright.env.compiler.sparse.build import program
+from kernelwright.env.compiler.sparse.build import gathered, program
 from kernelwright.env.compiler.sparse.levels.base import StorageError
 from kernelwright.env.compiler.sparse.lower import lower
 from kernelwright.env.compiler.sparse.program import SparseError
@@ -15,6 +15,7 @@ from kernelwright.env.compiler.sparse.scipy_matrices import from_scipy
 from kernelwright.env.compiler.sparse.storage import SparseTensor, from_dense, pack
 
 SPMV = "y(i) = A(i,j) * x(j)"
+ORDER = ("io", "jo", "ii", "ji", "k")
 DENSE = np.array([[0.0, 5.0, 0.0], [0.0, 0.0, 0.0], [2.0, 0.0, 3.0]])
 
 
@@ -77,3 +78,23 @@ def test_sums_of_too_many_operands_are_refused_before_they_are_lowered():
     made = program(text, dict.fromkeys(names, "csr"))
     with pytest.raises(SparseError, match="expected a sum of at most 5 sparse operands at once"):
         lower(made)
+
+
+@pytest.mark.parametrize(
+    ("statement", "formats"),
+    [
+        ("C(i,A2) = A(i,j) * B(j,A2)", {"A": "csr"}),
+        ("C(i,C2) = A(i,C2)", {"A": "csr", "C": "csr"}),
+        ("y(i) = A(i,A1) * x(A1)", {"A": "coo"}),
+    ],
+)
+def test_an_index_is_not_named_like_a_level_that_has_a_size(statement, formats):
+    with pytest.raises(SparseError, match="expected another name of the index"):
+        program(statement, formats)
+
+
+@pytest.mark.parametrize("loop", ["jo", "ji", "ii"])
+def test_rows_of_blocks_are_not_gathered(loop):
+    made = program("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "C": "bcsr(2,3)"}, order=ORDER)
+    with pytest.raises(SparseError, match=f"not blocked, found {loop}"):
+        gathered(made, loop)
