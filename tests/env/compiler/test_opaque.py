@@ -80,6 +80,8 @@ def sparse(statement, forms, sizes, rng, density=0.3):
         own = packed.arguments(name)
         counts |= {key[:-4]: array.size for key, array in own.items() if key.endswith("_crd")}
         inputs |= own
+    known = dict(program(statement, stored, sizes=sizes).counts)
+    counts = {level: count for level, count in counts.items() if level in known}
     made = lower(program(statement, stored, sizes=sizes, counts=counts))
     return made, {
         tensor.name: inputs[tensor.name] for tensor in made.tensors if tensor.role == "input"
