@@ -79,11 +79,28 @@ def ordered(bare: Program, order: Sequence[str] | None = None) -> Program:
     """
     chosen = tuple(order) if order is not None else default_order(bare)
     check_order(bare, chosen)
-    concrete = concretize(bare.assignment, chosen, bare.access_loops)
+    concrete = concretize(
+        bare.assignment, chosen, bare.access_loops, lambda access: not bare.is_plain(access.tensor)
+    )
     out = replace(bare, concrete=concrete, workspaces=())
     if order is None and (conflict := append_conflict(out, chosen)):
         return gathered(out, conflict[1])
+    target = bare.assignment.target
+    is_assembled = not bare.is_plain(target.tensor) and not bare.shares(target)
+    if order is None and is_assembled and len(assigns(concrete)) > 1 and _in_turns(out):
+        return gathered(out, chosen[-1])
     return out
+
+
+def _in_turns(made: Program) -> bool:
+    """Whether the innermost loop is one of several, since it would merge too many operands."""
+    node = made.concrete
+    while isinstance(node, Forall):
+        node = node.body
+    if not isinstance(node, InOrder):
+        return False
+    loops = [each.var for each in node.body if isinstance(each, Forall)]
+    return len(loops) > len(set(loops))
 
 
 def restored(made: Program, tensor: str, form: Format) -> Program:

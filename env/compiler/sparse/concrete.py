@@ -26,6 +26,9 @@ from kernelwright.env.compiler.sparse.notation import (
     accesses,
 )
 
+# Sparse operands that one loop merges: every set of them has a loop of its own.
+MOST_MERGED = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Assign:
@@ -111,12 +114,17 @@ def total(parts: Sequence[Expression]) -> Expression:
 
 
 def concretize(
-    assignment: Assignment, order: Sequence[str], loops: Callable[[Access], Sequence[str]]
+    assignment: Assignment,
+    order: Sequence[str],
+    loops: Callable[[Access], Sequence[str]],
+    is_sparse: Callable[[Access], bool] = lambda access: False,
 ) -> Concrete:
     """The assignment as foralls in an order of loop variables; ``loops`` gives those of an access
     (two for a blocked index, and one more for diagonals).
 
-    Addends that are summed over other variables have foralls of their own.
+    Addends that are summed over other variables have foralls of their own, and so have those with
+    more than `MOST_MERGED` sparse operands together at the innermost variable: they are added in
+    turns.
     """
     target = assignment.target
     kept = frozenset(loops(target))
@@ -126,7 +134,8 @@ def concretize(
 
     parts = addends(assignment.expression, summed)
     needs = [kept | summed(part) for part in parts]
-    adds_up = any(map(summed, parts))
+    groups = _turns(parts, is_sparse)
+    adds_up = any(map(summed, parts)) or len(set(groups)) > 1
 
     def nest(which: Sequence[int], rest: Sequence[str]) -> Concrete:
         if not rest:
@@ -135,11 +144,29 @@ def concretize(
         having = [i for i in which if var in needs[i]]
         lacking = [i for i in which if var not in needs[i]]
         body = [nest(lacking, inner)] if lacking else []
-        if having:
-            body.append(Forall(var, nest(having, inner)))
+        turns = (
+            [having]
+            if inner
+            else [[i for i in having if groups[i] == group] for group in range(max(groups) + 1)]
+        )
+        body += [Forall(var, nest(turn, inner)) for turn in turns if turn]
         return body[0] if len(body) == 1 else InOrder(tuple(body))
 
     return nest(range(len(parts)), order)
+
+
+def _turns(parts: Sequence[Expression], is_sparse: Callable[[Access], bool]) -> list[int]:
+    """The turn in which each addend is added: as many in one as merge few enough operands."""
+    out, met = [], frozenset[Access]()
+    for part in parts:
+        own = frozenset(filter(is_sparse, accesses(part)))
+        if out and len(met | own) > MOST_MERGED:
+            met = frozenset()
+            out.append(out[-1] + 1)
+        else:
+            out.append(out[-1] if out else 0)
+        met |= own
+    return out
 
 
 def without(node: Expression, absent: Collection[Access]) -> Expression | None:

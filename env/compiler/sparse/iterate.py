@@ -7,6 +7,7 @@ from kernelwright.env.compiler.ir.nodes import (
 )
 from kernelwright.env.compiler.sparse.bound import Bound
 from kernelwright.env.compiler.sparse.concrete import (
+    MOST_MERGED,
     Concrete,
     assigns,
     contribution,
@@ -18,9 +19,6 @@ from kernelwright.env.compiler.sparse.notation import (
     accesses,
 )
 from kernelwright.env.compiler.sparse.program import Program, SparseError
-
-# Merged with one another; every set of them has a loop of its own.
-MOST_MERGED = 5
 
 
 def read(program: Program, body: Concrete) -> tuple[Access, ...]:

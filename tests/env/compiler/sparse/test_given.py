@@ -72,10 +72,23 @@ def test_a_product_stores_what_both_store_in_any_format(form):
     np.testing.assert_array_equal(found.to_dense(), DENSE * other)
 
 
-def test_sums_of_too_many_operands_are_refused_before_they_are_lowered():
+@pytest.mark.parametrize("target", ["dense", "csr", "dcsr", "coo"])
+@pytest.mark.parametrize("count", [6, 11])
+def test_sums_of_many_operands_are_added_in_turns(count, target):
+    rng = np.random.default_rng(count)
+    arrays = {f"M{i}x": rng.integers(0, 3, (5, 7)).astype(float) for i in range(count)}
+    text = "Y(i,j) = " + " - ".join(f"{name}(i,j)" for name in arrays)
+    operands = {name: from_dense("csr", array) for name, array in arrays.items()}
+    found = evaluate(text, operands, target)
+    first, *rest = arrays.values()
+    got = found.to_dense() if isinstance(found, SparseTensor) else found
+    np.testing.assert_array_equal(got, first - sum(rest))
+
+
+def test_too_many_operands_that_are_merged_by_rows_are_refused_before_they_are_lowered():
     names = "ABCDEF"
     text = "Y(i,j) = " + " + ".join(f"{name}(i,j)" for name in names)
-    made = program(text, dict.fromkeys(names, "csr"))
+    made = program(text, dict.fromkeys(names, "dcsr"))
     with pytest.raises(SparseError, match="expected a sum of at most 5 sparse operands at once"):
         lower(made)
 
