@@ -157,7 +157,8 @@ def concretize(
 
 def _turns(parts: Sequence[Expression], is_sparse: Callable[[Access], bool]) -> list[int]:
     """The turn in which each addend is added: as many in one as merge few enough operands."""
-    out, met = [], frozenset[Access]()
+    out: list[int] = []
+    met: frozenset[Access] = frozenset()
     for part in parts:
         own = frozenset(filter(is_sparse, accesses(part)))
         if out and len(met | own) > MOST_MERGED:
